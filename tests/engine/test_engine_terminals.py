@@ -24,6 +24,7 @@ from quarterdeck.wire.terminals import (
     TerminalReplay,
 )
 from tests.support.visible import text_rows
+from tests.support.waiting import eventually
 
 
 @dataclass
@@ -73,6 +74,27 @@ async def test_a_shell_with_its_terminal_and_directory(place, keys, wait_until):
     assert re.search(r"/dev/pts/\d+", watch.text)
     assert str(place.workspace) in watch.text
     assert "no job control" not in watch.text
+
+
+async def test_the_list_names_the_program_that_runs_besides_the_shell(place, keys, wait_until):
+    await place.start()
+    link, session = await opened(place)
+    press = keys(link, session)
+
+    async def runs(name):
+        return (await link.terminal_list()).sessions[0].program == name
+
+    async with watching(place, session) as watch:
+        await press("echo $((6*7))\r")
+        await wait_until(lambda: "42" in watch.text)
+        await eventually(lambda: runs(None))
+        await press("sleep 1000\r")
+        await eventually(lambda: runs("sleep"))
+        await press("\x03")
+        await eventually(lambda: runs(None))
+        await press("sleep 1000 & echo $((7*7))\r")
+        await wait_until(lambda: "49" in watch.text)
+        await eventually(lambda: runs("sleep"))
 
 
 async def test_a_resize_is_seen_by_the_program_and_told(place, keys, wait_until):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.cli.target import embedded_target
-from quarterdeck.tui.screens.commands import work_words
+from quarterdeck.store.losses import work_words
 from tests.support.git import git
 from tests.support.waiting import eventually
 from tests.tui_shell.live import Desk, Installation

@@ -34,6 +34,38 @@ async def test_a_terminal_is_typed_in_ended_and_opened_again(
         await eventually(lambda: desk.focus == "ReplicaListView")
 
 
+async def test_a_program_in_a_terminal_is_named_before_sleep_ends_it_and_help_follows_the_prefix(
+    live: Installation,
+) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("t")
+        await desk.see("workspace$")
+        await desk.press("ctrl+g", "question_mark")
+        await desk.see("Terminal, after its prefix key", "New terminal")
+        await desk.press("escape")
+        await desk.miss("Terminal, after its prefix key")
+        assert desk.focus == "TerminalView"
+        await desk.press(*"echo", "space", *"g$((2+3))o;sleep", "space", *"1000", "enter")
+        await desk.see("g5o")
+        async with live.client() as client:
+            id = desk.replica("alpha").id
+
+            async def runs_sleep() -> bool:
+                (session,) = await client.terminals.list(id)
+                return session.program == "sleep"
+
+            await eventually(runs_sleep)
+            await desk.press("ctrl+g", "l", "s")
+            await desk.see("Sleep alpha?", "Stops a program in a terminal of alpha: sleep.")
+            await desk.press("n")
+            await desk.miss("Sleep alpha?")
+            assert await runs_sleep()
+        await desk.press("s", "y")
+        await desk.see("Its terminals have ended")
+
+
 @pytest.mark.long
 async def test_keys_typed_in_one_burst_go_where_they_were_meant(live: Installation) -> None:
     await live.create("alpha")

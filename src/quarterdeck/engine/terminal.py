@@ -26,6 +26,7 @@ from uuid import UUID
 
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.exec import kill_session, members_of, signal_session, wait_for_exit
+from quarterdeck.local.processes import read_name
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.engine import TerminalFrame
 from quarterdeck.wire.terminals import (
@@ -329,7 +330,19 @@ class Terminal:
             exited=self.exited,
             ended=self.exited,
             exit_code=self.exit_code,
+            program=self._program(),
         )
+
+    def _program(self) -> str | None:
+        """Return the name of the program in the foreground, else of one in the background."""
+        shell = self._shell
+        if self.exited or self._hung_up:
+            return None
+        foreground = os.tcgetpgrp(shell.master)
+        if foreground not in (0, shell.pid) and (name := read_name(foreground)):
+            return name
+        others = (pid for pid in members_of(shell.pid) if pid != shell.pid)
+        return next(filter(None, map(read_name, others)), None)
 
     async def type(self, request: TerminalInput) -> None:
         """Type numbered input in order; a repeat is dropped.

@@ -56,6 +56,14 @@ def read_stat(pid: int) -> ProcessStat | None:
     return ProcessStat(fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
 
 
+def read_name(pid: int) -> str | None:
+    """Return the name of a process's program, at most 15 bytes of it; None when there is none."""
+    try:
+        return (PROC / str(pid) / "comm").read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
 def read_environment(pid: int) -> list[bytes]:
     """Return the variables that a process was started with; none if it has ended or is not ours."""
     try:

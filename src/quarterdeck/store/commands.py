@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -173,9 +173,22 @@ class Commands:
                 state.take_detail(detail)
 
         live = {listed.id for listed in states if (feed := feeds.feed(listed.id)) and feed.live}
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(READ_SECONDS):
-                await on_each([listed for listed in states if listed.id not in live], read)
+        await _on_each_soon([listed for listed in states if listed.id not in live], read)
+
+    async def read_programs(self, states: Sequence[ReplicaState]) -> None:
+        """Read what runs in the terminals of replicas that are active.
+
+        Of one that cannot be read within `READ_SECONDS` nothing is known.
+        """
+
+        async def read(replica_id: UUID) -> None:
+            sessions = await self._owner.client.terminals.list(replica_id)
+            if (state := self._owner.replicas.get(replica_id)) is not None:
+                state.programs = [one.program for one in sessions if one.program is not None]
+
+        for state in states:
+            state.programs = []
+        await _on_each_soon([state for state in states if state.active], read)
 
     async def wake(self, replica_id: UUID) -> None:
         """Wake a replica, or retry a failed one.
@@ -227,3 +240,12 @@ class Commands:
         finally:
             self.deleting.discard(replica_id)
         self._owner.remove(replica_id, elsewhere=False)
+
+
+async def _on_each_soon(
+    states: Sequence[ReplicaState], read: Callable[[UUID], Awaitable[None]]
+) -> None:
+    """Read of each replica what can be read within `READ_SECONDS`."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(READ_SECONDS):
+            await on_each(states, read)

@@ -43,6 +43,8 @@ class ReplicaState:
     """The chat that was shown last."""
     pull_requests: "list[PullRequestDetail] | None" = None
     """Pull requests of its branches, as last read from the hosts; None until then."""
+    programs: list[str] = field(default_factory=list[str])
+    """What ran in its terminals when that was last read: before something stops it."""
     environment_read: bool = False
     """Whether its environment was requested; the service may have returned none."""
     service: str = ""

@@ -32,6 +32,8 @@ class TerminalSession(CamelRecord):
     """Exit code of the shell; null while it runs."""
     ended: bool = False
     """As `exited`. An ended session stays listed for ten minutes, unless it is closed before."""
+    program: str | None = None
+    """Program that runs in it besides the shell; null for none (own field)."""
 
 
 class TerminalList(Record):

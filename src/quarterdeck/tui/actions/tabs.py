@@ -270,6 +270,7 @@ TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("terminal.allow", "y", "", "Allow clipboard write"),
         Action("terminal.search", "f3", "", "Search in all chats"),
         Action("terminal.palette", "ctrl+p", "", "Search commands and replicas"),
+        Action("terminal.help", "question_mark,f1", "", "Help for the terminal", "help"),
         Action("terminal.cancel", "escape", "", "Cancel"),
         Action("terminal.1", "1", "", "First terminal", "to 8"),
         *(Action(f"terminal.{n}", str(n), "", f"Terminal {n}") for n in range(2, 9)),

@@ -14,6 +14,7 @@ from quarterdeck.client.errors import ClientError, NotFoundError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.automation_draft import Wrong, composed_prompt, refused, trigger_of
 from quarterdeck.store.automation_state import AutomationState, under_way
+from quarterdeck.store.losses import work_words
 from quarterdeck.store.signals import AutomationsChanged, Change, ListChanged
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
@@ -24,7 +25,6 @@ from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.forms.create_fields import MessageField
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.dialogs import Dialog
-from quarterdeck.tui.screens.commands import work_words
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.widgets.status_line import KeyLine
 from quarterdeck.wire.automation_runs import Execution, ExecutionStatus, Triggered

@@ -560,6 +560,7 @@ class TerminalPane(TabPane, TakesKeys):
             "terminal.rename": self._rename,
             "terminal.allow": self._allow_copy,
             "terminal.palette": lambda: self.app.call_later(self.app.run_action, "palette"),
+            "terminal.help": lambda: self.app.call_later(self.screen.run_action, "help"),
             "terminal.split-beside": lambda: self.action_split(True),
             "terminal.split-below": lambda: self.action_split(False),
             "terminal.other": self.action_other_terminal,

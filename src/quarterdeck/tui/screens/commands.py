@@ -12,6 +12,7 @@ from textual import work
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.commands import Commands
+from quarterdeck.store.losses import names, turns_stopped, what_goes, what_rests, what_stops
 from quarterdeck.store.replica_list import BulkOutcome, on_each
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.services import Services
@@ -27,21 +28,18 @@ if TYPE_CHECKING:
     from quarterdeck.tui.forms.create_fields import Typed
 
 
-MOST_NAMED = 6
-
-
 @dataclass(frozen=True)
 class ReplicaAction:
     """`done` is the message afterwards. `unfit` returns why it has no effect here, or nothing.
 
-    `stops_turns`: it ends a running turn, so it needs a confirmation first.
+    `loss` returns what ends or is lost: with any, a confirmation is needed first.
     """
 
     verb: str
     done: str
     unfit: Callable[[ReplicaState], str]
     command: Callable[[Commands, UUID], Awaitable[object]]
-    stops_turns: bool = False
+    loss: Callable[[list[ReplicaState]], str] = lambda _: ""
 
 
 def _already(words: str, *statuses: WorkspaceStatus) -> Callable[[ReplicaState], str]:
@@ -65,21 +63,21 @@ INTERRUPT = ReplicaAction(
     "interrupted",
     lambda state: "" if state.works else "Nothing to interrupt.",
     Commands.interrupt,
-    stops_turns=True,
+    turns_stopped,
 )
 SLEEP = ReplicaAction(
     "Sleep",
     "put to sleep",
     _awake_not,
     Commands.sleep,
-    stops_turns=True,
+    what_stops,
 )
 ARCHIVE = ReplicaAction(
     "Archive",
     "archived",
     _already("Already archived.", WorkspaceStatus.ARCHIVED),
     Commands.archive,
-    stops_turns=True,
+    what_rests,
 )
 WAKE = ReplicaAction(
     "Wake",
@@ -87,8 +85,11 @@ WAKE = ReplicaAction(
     _already("Already awake.", WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING),
     Commands.wake,
 )
-DELETE = ReplicaAction("Delete", "deleted", lambda state: "", Commands.delete)
+DELETE = ReplicaAction("Delete", "deleted", lambda state: "", Commands.delete, what_goes)
 
+
+STOPPING = (SLEEP, ARCHIVE, DELETE)
+"""Before these, it is read what they end or remove."""
 
 _OF_KEYS = {"replica.sleep": SLEEP, "replica.wake": WAKE}
 
@@ -96,13 +97,6 @@ _OF_KEYS = {"replica.sleep": SLEEP, "replica.wake": WAKE}
 def pointless(states: list[ReplicaState]) -> set[str]:
     """Return those of `BY_STATE` that have no effect on any of these replicas."""
     return {id for id in BY_STATE if all(_OF_KEYS[id].unfit(state) for state in states)}
-
-
-def names(states: list[ReplicaState]) -> str:
-    """Return the names of replicas: the first ones, and how many more."""
-    named = [name_line(state.full_name) for state in states[:MOST_NAMED]]
-    more = len(states) - len(named)
-    return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def reasons(outcome: BulkOutcome) -> list[tuple[list[ReplicaState], ClientError]]:
@@ -118,51 +112,6 @@ def title(verb: str, states: list[ReplicaState]) -> str:
     if len(states) == 1:
         return f"{verb} {name_line(states[0].full_name)}?"
     return f"{verb} {len(states)} replicas?"
-
-
-def what_stops(states: list[ReplicaState]) -> str:
-    """Return what ends when replicas with running turns are interrupted or archived."""
-    if len(states) == 1:
-        return f"Stops the running turn of {names(states)}."
-    return f"Stops the running turns of {names(states)}."
-
-
-def work_words(states: list[ReplicaState]) -> str:
-    """Return the work that exists in these replicas alone; empty for none."""
-    seen = [status for state in states for status in state.record.repository_statuses]
-    commits = sum(one.unpushed or 0 for one in seen)
-    files = sum(one.uncommitted.files if one.uncommitted else 0 for one in seen)
-    parts = [f"{commits} {'commit' if commits == 1 else 'commits'} never pushed"] if commits else []
-    parts += [f"{files} {'file' if files == 1 else 'files'} not committed"] if files else []
-    return ", ".join(parts)
-
-
-def what_rests(states: list[ReplicaState]) -> str:
-    """Return what a user should know before they are archived; empty for nothing."""
-    parts: list[str] = []
-    if stopped := [state for state in states if state.works]:
-        parts.append(what_stops(stopped))
-    if words := work_words(states):
-        whose = [state for state in states if work_words([state])]
-        them = "it" if len(whose) == 1 else "them"
-        parts.append(
-            f"{names(whose)}: {words}. Archiving keeps {them}; to push, wake {them} first."
-        )
-    return "\n".join(parts)
-
-
-def what_goes(states: list[ReplicaState]) -> str:
-    """Return a sentence about the work that is lost when they are deleted."""
-    pairs = [state.changed_lines for state in states]
-    added, removed = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
-    changes = f", with +{added} -{removed} changed lines" if added or removed else ""
-    if words := work_words(states):
-        changes += f", {words}"
-    if len(states) == 1:
-        whose = f"This permanently deletes the sandbox, files{changes}, terminals and history. "
-    else:
-        whose = f"This permanently deletes {names(states)}: sandboxes, files{changes}, terminals and histories. "
-    return f"{whose}Your local checkout is not affected."
 
 
 Severity = Literal["information", "warning", "error"]
@@ -206,17 +155,40 @@ class CommandScreen(SettledLayout[None]):
         self.app.notify(one_line(text), title=one_line(title), severity=severity, markup=False)
 
     def _act(self, action: ReplicaAction) -> None:
-        """Carry a command out on its replicas, where it has an effect."""
+        """Carry a command out on its replicas, where it has an effect; what ends with it is named first."""
         meant = self.meant
         fit = [state for state in meant if not action.unfit(state)]
-        stopped = [state for state in fit if state.works] if action.stops_turns else []
-        # In its chat a user sees the turn that is stopped.
-        if stopped and (action is not INTERRUPT or self.where is KeyContext.LIST):
-            self._ask(action, fit, what_stops(stopped))
-        elif fit:
-            self._carry_out(action, fit)
-        elif meant:
-            self.tell("information", meant[0].name, action.unfit(meant[0]))
+        if not fit:
+            if meant:
+                self.tell("information", meant[0].name, action.unfit(meant[0]))
+        elif action in STOPPING:
+            self._read_and_ask(action, fit)
+        elif action is INTERRUPT and self.where is not KeyContext.LIST:
+            self._carry_out(action, fit)  # in its chat a user sees the turn that is stopped
+        else:
+            self._ask_or_carry_out(action, fit)
+
+    @work
+    async def _read_and_ask(self, action: ReplicaAction, states: list[ReplicaState]) -> None:
+        """Read what the replicas have that exists nowhere else, or runs, before asking."""
+        reads = [Commands.read_resting]
+        if action is not DELETE:
+            reads.append(Commands.read_programs)
+        with hold_keys(self, "Reading the replicas"):
+            await asyncio.gather(
+                *(
+                    read(store.commands, own)
+                    for store, own in self._services.by_store(states)
+                    for read in reads
+                )
+            )
+        self._ask_or_carry_out(action, states)
+
+    def _ask_or_carry_out(self, action: ReplicaAction, states: list[ReplicaState]) -> None:
+        if loss := action.loss(states):
+            self._ask(action, states, loss)
+        else:
+            self._carry_out(action, states)
 
     @work
     async def _carry_out(self, action: ReplicaAction, states: list[ReplicaState]) -> None:
@@ -270,34 +242,13 @@ class CommandScreen(SettledLayout[None]):
         self._act(SLEEP)
 
     def action_archive(self) -> None:
-        fit = [state for state in self.meant if not ARCHIVE.unfit(state)]
-        if fit:
-            self._put_away(ARCHIVE, fit)
-        else:
-            self._act(ARCHIVE)
-
-    @work
-    async def _put_away(self, action: ReplicaAction, states: list[ReplicaState]) -> None:
-        """Name the work that exists nowhere else, and ask; archiving needs no question without any."""
-        with hold_keys(self, "Reading the replicas"):
-            await asyncio.gather(
-                *(
-                    store.commands.read_resting(own)
-                    for store, own in self._services.by_store(states)
-                )
-            )
-        words = what_goes(states) if action is DELETE else what_rests(states)
-        if words:
-            self._ask(action, states, words)
-        else:
-            self._carry_out(action, states)
+        self._act(ARCHIVE)
 
     def action_wake(self) -> None:
         self._act(WAKE)
 
     def action_delete(self) -> None:
-        if meant := self.meant:
-            self._put_away(DELETE, meant)
+        self._act(DELETE)
 
     def action_get_changes(self, start: str = "", repository: str = "") -> None:
         """Open the dialog that gets work out of the replica."""

@@ -1,0 +1,74 @@
+"""What ends or is lost when replicas are interrupted, put to sleep, archived or deleted: sentences for a person."""
+
+from collections.abc import Sequence
+
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.transcript.text import name_line, one_line
+
+MOST_NAMED = 6
+
+
+def names(states: Sequence[ReplicaState]) -> str:
+    """Return the names of replicas: the first ones, and how many more."""
+    named = [name_line(state.full_name) for state in states[:MOST_NAMED]]
+    more = len(states) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
+
+
+def turns_stopped(states: Sequence[ReplicaState]) -> str:
+    """Return whose running turns end; empty for none."""
+    working = [state for state in states if state.works]
+    if not working:
+        return ""
+    return f"Stops the running turn{'' if len(working) == 1 else 's'} of {names(working)}."
+
+
+def what_stops(states: Sequence[ReplicaState]) -> str:
+    """Return which turns, and which programs in terminals, end with the processes; empty for none."""
+    busy = [state for state in states if state.programs]
+    lines = [turns_stopped(states), *map(_programs_stopped, busy[:MOST_NAMED])]
+    if more := busy[MOST_NAMED:]:
+        lines.append(f"Stops programs in terminals of {names(more)}.")
+    return "\n".join(filter(None, lines))
+
+
+def _programs_stopped(state: ReplicaState) -> str:
+    programs = ", ".join(map(one_line, state.programs))
+    what = "a program in a terminal" if len(state.programs) == 1 else "programs in terminals"
+    return f"Stops {what} of {name_line(state.full_name)}: {programs}."
+
+
+def work_words(states: Sequence[ReplicaState]) -> str:
+    """Return the work that exists in these replicas alone; empty for none."""
+    seen = [status for state in states for status in state.record.repository_statuses]
+    commits = sum(one.unpushed or 0 for one in seen)
+    files = sum(one.uncommitted.files if one.uncommitted else 0 for one in seen)
+    parts = [f"{commits} {'commit' if commits == 1 else 'commits'} never pushed"] if commits else []
+    parts += [f"{files} {'file' if files == 1 else 'files'} not committed"] if files else []
+    return ", ".join(parts)
+
+
+def what_rests(states: Sequence[ReplicaState]) -> str:
+    """Return what a user should know before they are archived; empty for nothing."""
+    parts = [stopped] if (stopped := what_stops(states)) else []
+    if words := work_words(states):
+        whose = [state for state in states if work_words([state])]
+        them = "it" if len(whose) == 1 else "them"
+        parts.append(
+            f"{names(whose)}: {words}. Archiving keeps {them}; to push, wake {them} first."
+        )
+    return "\n".join(parts)
+
+
+def what_goes(states: Sequence[ReplicaState]) -> str:
+    """Return a sentence about the work that is lost when they are deleted."""
+    pairs = [state.changed_lines for state in states]
+    added, removed = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+    changes = f", with +{added} -{removed} changed lines" if added or removed else ""
+    if words := work_words(states):
+        changes += f", {words}"
+    if len(states) == 1:
+        whose = f"This permanently deletes the sandbox, files{changes}, terminals and history. "
+    else:
+        whose = f"This permanently deletes {names(states)}: sandboxes, files{changes}, terminals and histories. "
+    return f"{whose}Your local checkout is not affected."
