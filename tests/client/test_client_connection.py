@@ -71,7 +71,13 @@ async def test_a_refusal_becomes_the_error_of_its_status(status, code, kind, tin
     [
         ("name: alpha", "Choose another name."),
         ("repository: shop", "Change that, then retry."),
-        (None, "It has changed; refresh and retry."),
+        ("status: completed", "It has changed; refresh and retry."),
+        ("conflicts: a.txt, b.txt", "Resolve the conflicts, then retry."),
+        (
+            "Ask the agent to move the work to another branch.",
+            "Check its current state, then retry.",
+        ),
+        (None, "Check its current state, then retry."),
     ],
 )
 async def test_a_conflict_says_what_to_do(tiny_server, connect, details, step):

@@ -153,6 +153,8 @@ async def test_a_model_is_chosen_for_the_messages_to_come(live: Installation) ->
         await desk.see("○ idle")
         await desk.press("alt+m")
         await desk.see("Model (from the next message)", "Agent default")
+        agents = [row for row in desk.text.splitlines() if "│  agent " in row]
+        assert agents and all("new chat" in row or "installed" in row for row in agents), agents
         await desk.write("nobody-1")
         await desk.press("enter")
         await desk.see("Message · nobody-1")

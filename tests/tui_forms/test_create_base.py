@@ -96,7 +96,10 @@ async def test_a_branch_is_completed_and_an_unknown_one_refused(
         await desk.see("New replica", "feature (checked out)")
         field(desk).focus()
         await desk.press(*"nothing", "ctrl+s")
-        await desk.see("shop has no branch, tag or commit", "nothing.")
+        await desk.see("shop has no branch, tag or commit", "nothing.", "[ ] include 2 files")
+        rows = desk.text.splitlines()
+        at = next(n for n, row in enumerate(rows) if "shop has no branch" in row)
+        assert "Base" in rows[at - 1]  # beside its own field, and not that of uncommitted files
         assert desk.app.focused is field(desk)
         await desk.press("ctrl+u", *"ma")
         await eventually(lambda: field(desk)._suggestion == "main", "the completion")

@@ -36,7 +36,14 @@ from quarterdeck.wire.errors import ErrorCode, ErrorObject
 LONGEST_RETRY = 86_400.0
 """Most seconds of `Retry-After`: a day."""
 
-CONFLICT_STEPS = {"name": "Choose another name.", "repository": "Change that, then retry."}
+CONFLICT_STEPS = {
+    "name": "Choose another name.",
+    "id": "Choose another id.",
+    "repository": "Change that, then retry.",
+    "conflicts": "Resolve the conflicts, then retry.",
+    "triggers": "Add a webhook trigger first.",
+    "status": "It has changed; refresh and retry.",
+}
 """What to do about a conflict, by the field that its details name."""
 
 LONGEST_WAIT = 30.0

@@ -102,7 +102,7 @@ class ConflictError(ResponseError):
     """409: it already exists, or its state does not allow this."""
 
     title: ClassVar[str] = "Conflict"
-    default_step: ClassVar[str] = "It has changed; refresh and retry."
+    default_step: ClassVar[str] = "Check its current state, then retry."
 
 
 class NotActiveError(ConflictError):

@@ -90,7 +90,7 @@ def place_error(error: ClientError, request: CreationRequest) -> FieldError:
     about, _, more = details.partition(":")
     text = one_line(str(error))
     match error:
-        case ConflictError():
+        case ConflictError() if about == "name" or (about == "" and request.name):
             return FieldError("name", f"{text} Choose another one, or leave it empty.")
         case NotFoundError():
             return FieldError("environment", f"{text} It may have been deleted: choose another.")
@@ -153,10 +153,10 @@ class BaseField(Vertical):
             field = Input(self._base, placeholder="default branch", id="base", compact=True)
             field.cursor_blink = False
             yield field
+        yield Static(id="base-error", classes="error own", markup=False)
         with Horizontal(classes="row", id="uncommitted-row"):
             yield Label("Uncommitted")
             yield OnOff(self._include, id="uncommitted")
-        yield Static(id="base-error", classes="error own", markup=False)
 
     def on_mount(self) -> None:
         self.query_one("#uncommitted-row").display = False

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 100
 OWN_CHOICE = "Agent default"
+NOT_AVAILABLE = "not available"
 NO_GOALS = "This agent does not manage goals itself. Send a message in goal mode: ctrl+l."
 TAKEN = "The file exists and was not changed: choose another name."
 
@@ -60,7 +61,7 @@ async def choose_agent(asker: Widget, commands: ChatCommands) -> str | None:
     choices = [
         Choice(
             agent.id,
-            agent.name if agent.available else f"{agent.name}: {agent.reason}",
+            agent.name if agent.available else f"{agent.name}: {agent.reason or NOT_AVAILABLE}",
             agent.available,
         )
         for agent in agents

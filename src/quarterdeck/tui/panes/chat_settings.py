@@ -8,7 +8,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.chats import ChatState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.kit.dialogs import Choice, ChooseScreen
-from quarterdeck.tui.panes.chat_dialogs import model_title
+from quarterdeck.tui.panes.chat_dialogs import NOT_AVAILABLE, model_title
 from quarterdeck.tui.panes.chat_messages import ShownChat
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.chats import ChatSetting, SettingChoice, SettingValue
@@ -98,7 +98,11 @@ async def _choose_model_or_agent(asker: Widget, shown: ShownChat, provider: str)
     current = setting.current if setting else None
     choices = [Choice("", OWN_CHOICE), *(_choice(id, name, current) for id, name in models)]
     choices += [
-        Choice(ANOTHER + agent.id, f"agent {agent.name}: new chat", agent.available)
+        Choice(
+            ANOTHER + agent.id,
+            f"agent {agent.name}: {'new chat' if agent.available else agent.reason or NOT_AVAILABLE}",
+            agent.available,
+        )
         for agent in agents
         if agent.id != provider
     ]
