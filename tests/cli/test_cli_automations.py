@@ -62,6 +62,19 @@ def shown(qd, name):
     return json.loads(qd("show", name, "--json"))["automation"]
 
 
+def test_a_name_that_is_taken_is_refused(qd, refused):
+    first = qd("create", "triage", "--env", "global", "--prompt", "Look.").strip()
+    qd("create", "triage-more", "--env", "global", "--prompt", "Look.")
+    again = refused("create", "triage", "--env", "global", "--prompt", "Again.")
+    assert "An automation has the name triage already." in again[1]
+    assert "Choose another name." in again[1]
+    assert "triage already" in refused("edit", "triage-more", "--name", "triage")[1]
+    qd("edit", first, "--name", "triage", "--prompt", "The same name.")
+    qd("edit", "triage-more", "--name", "triage-two")
+    names = sorted(one["name"] for one in json.loads(qd("ls", "--json"))["automations"])
+    assert names == ["triage", "triage-two"]
+
+
 def test_one_from_options_is_listed_shown_switched_and_removed(qd, refused, deck):
     made = qd("create", "triage", *NINE, "--env", "global", "--prompt", "Look.", "--webhook")
     one = shown(qd, made.strip()[:8])

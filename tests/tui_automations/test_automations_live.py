@@ -99,7 +99,11 @@ async def test_a_refusal_stands_beside_its_field_and_nothing_typed_is_lost(
         await desk.press("tab", "tab", "enter")
         await desk.see("not ", "installed")
         await desk.press("escape")
+        other = await made(office, "nightly-b")
+        await desk.press("ctrl+s")
+        await desk.see("Edit nightly", "An automation has the name nightly-b already.")
         async with office.client() as client:
+            await client.automations.delete(other.id)
             await client.automations.delete(record.id)
         await desk.press("ctrl+s")
         await desk.see("Edit nightly", "nightly-b", "No automation has this id.")

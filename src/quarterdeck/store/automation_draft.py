@@ -413,8 +413,34 @@ def prompt_in(events: Iterable[AgentEvent], run: Execution) -> str | None:
 _PARTS = "; "
 
 
+async def check_name_is_free(
+    client: "Client", name: str | None, record: Automation | None = None
+) -> None:
+    """Refuse the name of another automation: two could not be told apart by it.
+
+    The interface allows several of one name. `record` is the automation that gets the name.
+
+    Raises:
+        InvalidRequestError: the name is taken; `details` names the field.
+        ClientError: refused or unreachable.
+    """
+    if name is None or (record is not None and record.name == name):
+        return
+    async for known in client.automations.all(search=name, scope="all"):
+        if known.name == name and (record is None or known.id != record.id):
+            raise InvalidRequestError(
+                f"An automation has the name {name} already.",
+                status=400,
+                details="name",
+                next_step="Choose another name.",
+            )
+
+
 async def save_draft(
-    commands: "AutomationCommands", draft: AutomationDraft, record: Automation | None
+    client: "Client",
+    commands: "AutomationCommands",
+    draft: AutomationDraft,
+    record: Automation | None,
 ) -> Automation:
     """Create an automation, or change `record` to the draft.
 
@@ -422,6 +448,7 @@ async def save_draft(
         InvalidRequestError: a field is wrong; `details` has its name in the form.
         ClientError: refused or unreachable.
     """
+    await check_name_is_free(client, draft.name, record)
     try:
         if record is None:
             return await commands.create(new_body(draft))

@@ -133,7 +133,7 @@ def create(
     **options: Any,
 ) -> None:
     """Create an automation and print its id. Options override --file."""
-    from quarterdeck.store.automation_draft import webhook_call
+    from quarterdeck.store.automation_draft import check_name_is_free, webhook_call
     from quarterdeck.store.creation import CreationRequest, environment_for
     from quarterdeck.wire.automations import CreateAutomation
 
@@ -151,6 +151,7 @@ def create(
         settings["enabled"] = False
 
     async def make(client: "Client") -> "tuple[Automation, str]":
+        await check_name_is_free(client, settings["name"])
         resolved = await _with_ids(client, settings)
         if "environment_id" not in resolved:
             resolved["environment_id"], _ = await environment_for(
@@ -215,6 +216,7 @@ def _edit_in_editor(common: Common, automation: str) -> "Automation | None":
 
 
 def _send(common: Common, record: "Automation", before: str, after: str) -> "Automation | None":
+    from quarterdeck.store.automation_draft import check_name_is_free
     from quarterdeck.wire.automations import ChangeAutomation
 
     changes = changed_settings(read_document(before, _SOURCE), read_document(after, _SOURCE))
@@ -222,6 +224,7 @@ def _send(common: Common, record: "Automation", before: str, after: str) -> "Aut
         return None
 
     async def change(client: "Client") -> "Automation":
+        await check_name_is_free(client, changes.get("name"), record)
         body = _validated(ChangeAutomation, await _with_ids(client, changes), _SOURCE)
         return await client.automations.change(record.id, body)
 
@@ -327,11 +330,13 @@ def _change(
     given: SettingOptions,
     without: tuple[str, ...],
 ) -> "Automation":
+    from quarterdeck.store.automation_draft import check_name_is_free
     from quarterdeck.wire.automations import ChangeAutomation
 
     async def change(client: "Client") -> "Automation":
         record = await find_automation(client, automation)
         _check_scope(settings, record)
+        await check_name_is_free(client, settings.get("name"), record)
         old_triggers = [trigger.model_dump(mode="json") for trigger in record.triggers]
         triggers = merge_triggers(settings.get("triggers", old_triggers), given, without)
         wanted = settings if triggers is None else {**settings, "triggers": triggers}

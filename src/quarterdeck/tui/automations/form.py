@@ -271,7 +271,8 @@ class AutomationForm(FormScreen[Automation]):
 
         async def save(body: BaseModel) -> Automation:
             draft = await self._with_environment(cast("AutomationDraft", body))
-            return await save_draft(app_state.automations.commands, draft, record)
+            commands = app_state.automations.commands
+            return await save_draft(app_state.client, commands, draft, record)
 
         title = f"Edit {record.name}" if record is not None else "New automation"
         verb = "Save" if record is not None else "Create"
