@@ -130,6 +130,26 @@ async def test_a_turn_is_interrupted_from_the_list_without_its_pane(live: Instal
         await eventually(lambda: not desk.replica("busy").works, "the end of the turn")
 
 
+async def test_the_line_of_keys_is_empty_below_a_dialog(live: Installation) -> None:
+    await live.create("alpha")
+    async with live.cockpit() as desk:
+        await desk.see("○ idle", "n new", "? keys")
+        await desk.press("d")
+        await desk.see("Delete alpha?")
+        await desk.miss("? keys")
+        async with live.client() as client:
+            await client.replicas.sleep(desk.replica("alpha").id)
+        await desk.see("☾ alpha", "Delete alpha?")  # news below it bring no keys
+        assert "? keys" not in desk.text
+        await desk.press("escape")
+        await desk.see("n new", "? keys")
+        await desk.press("e")
+        await desk.see("global")
+        await desk.press("n")
+        await desk.see("New environment")
+        await desk.miss("? keys")
+
+
 @pytest.mark.long
 async def test_what_stops_a_running_turn_asks_first(live: Installation) -> None:
     await live.create("busy", "```sh\nsleep 100\n```")

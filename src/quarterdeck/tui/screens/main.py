@@ -129,8 +129,13 @@ class MainScreen(CommandScreen):
         self._stop_watching()
 
     def on_screen_resume(self) -> None:
-        """Note that no page covers the screen any more."""
+        """Note that no page or dialog covers the screen any more."""
         self.dwell()
+        self._show_keys()
+
+    def on_screen_suspend(self) -> None:
+        """Note that a page or a dialog covers the screen."""
+        self._show_keys()
 
     def dwell(self) -> None:
         """Note that the user sees the screen again, and so the replica that is shown."""
@@ -352,7 +357,9 @@ class MainScreen(CommandScreen):
     def _show_keys(self) -> None:
         if self._is_closing:
             return
-        keys = brief_keys(self.where, without=pointless(self.meant) | idle_actions_of(self.focused))
+        idle = pointless(self.meant) | idle_actions_of(self.focused)
+        # Below a dialog they do not work.
+        keys = brief_keys(self.where, without=idle) if self.is_active else ()
         self.query_one(KeyLine).show(keys)
 
     @on(ReplicaHolder.Shown)

@@ -105,7 +105,16 @@ class PageScreen(SettledLayout[UUID | None]):
 
     def show_keys(self) -> None:
         """Show the keys of the current place."""
-        self.query_one(KeyLine).show(brief_keys(self.where))
+        # Below a dialog they do not work.
+        self.query_one(KeyLine).show(brief_keys(self.where) if self.is_active else ())
+
+    def on_screen_suspend(self) -> None:
+        """Note that a dialog covers the page."""
+        self.show_keys()
+
+    def on_screen_resume(self) -> None:
+        """Note that nothing covers the page any more."""
+        self.show_keys()
 
     def watch_focused(self, focused: Widget | None) -> None:
         """Show the keys of the new focus."""
