@@ -30,6 +30,16 @@ class Shop(Installation):
         return Talk(self)
 
 
+def write_agent(made: Installation, base: Path) -> None:
+    """Write the agent below `base`, and the configuration file that names it."""
+    program = base / "agent"
+    program.write_text(f"#!{sys.executable} -IS\n{AGENT.read_text()}")
+    program.chmod(0o755)
+    made.home.mkdir()
+    table = f'[agents.scripted]\nname = "Scripted"\ncommand = ["{program}"]\n'
+    (made.home / "config.toml").write_text(table)
+
+
 @pytest.fixture(scope="module")
 def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     base = tmp_path_factory.mktemp("plain")
@@ -37,13 +47,8 @@ def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     repository.mkdir()
     (repository / "README").write_text("A shop.\n")
     commit_files(repository)
-    program = base / "agent"
-    program.write_text(f"#!{sys.executable} -IS\n{AGENT.read_text()}")
-    program.chmod(0o755)
     made = new_installation(base / "home")
-    made.home.mkdir()
-    table = f'[agents.scripted]\nname = "Scripted"\ncommand = ["{program}"]\n'
-    (made.home / "config.toml").write_text(table)
+    write_agent(made, base)
     here = Shop(made.home, made.environment, repository=repository)
     with serving(here):
         try:
@@ -64,6 +69,9 @@ def shop(open_shop: Shop) -> Iterator[Shop]:
     branches = ["for-each-ref", "--format=delete %(refname)", "refs/heads/qd"]
     refs = subprocess.run([*git, *branches], check=True, capture_output=True)
     subprocess.run([*git, "update-ref", "--stdin"], check=True, input=refs.stdout)
+    first = ["rev-list", "--max-parents=0", "main"]
+    at_first = subprocess.run([*git, *first], check=True, capture_output=True, text=True)
+    subprocess.run([*git, "reset", "-q", "--hard", at_first.stdout.strip()], check=True)
 
 
 class Talk:
@@ -133,3 +141,12 @@ class Talk:
             self.lines.append(line)
         assert not any("\x1b" in line for line in self.lines)
         return status
+
+
+NEW = ("new", "", "scripted")
+
+
+def create(talk: Talk, name: str, *prompt: str) -> None:
+    """Create a replica of the repository here, and wait until it is open."""
+    talk.type(*NEW, name, *prompt, ".")
+    talk.until(f"Opened {name}")

@@ -33,6 +33,13 @@ def test_every_command_is_documented() -> None:
         ("next step", False),
         ("answer it with care", True),
         ("say list", True),
+        ("merge", True),
+        ("merge the branch", False),
+        ("delete the file", False),
+        ("rename it", False),
+        ("pr", True),
+        ("pr squash", True),
+        ("pr looks good", False),
     ],
 )
 def test_what_fits_a_command(line: str, *, is_command: bool) -> None:

@@ -9,22 +9,15 @@ from uuid import uuid4
 import pytest
 
 from tests.cli.conftest import PROGRAM
-from tests.plain.conftest import Shop, Talk
+from tests.plain.conftest import NEW, Shop, create
 from tests.support.program import Program
 
 pytestmark = pytest.mark.timeout(240)
-
-NEW = ("new", "", "scripted")
 
 
 def git(shop: Shop, *arguments: str) -> str:
     command = ["git", "-C", str(shop.repository), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def create(talk: Talk, name: str, *prompt: str) -> None:
-    talk.type(*NEW, name, *prompt, ".")
-    talk.until(f"Opened {name}")
 
 
 def test_the_whole_job_by_pipes(shop: Shop) -> None:

@@ -9,6 +9,7 @@ import pytest
 from quarterdeck.plain.commands import obey
 from quarterdeck.plain.console import Console
 from quarterdeck.plain.session import Here, Session
+from quarterdeck.store.services import Services
 from tests.store.conftest import PlayedService, Watched, service, watched
 
 pytestmark = pytest.mark.long
@@ -40,8 +41,8 @@ def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 async def opened(watched: Watched, service: PlayedService, name: str) -> Session:
-    session = Session(watched.deck, Console(), Here(None, Path.cwd(), {}))
-    watched.deck.changed.watch(session.take)
+    session = Session(Services(watched.deck), Console(), Here(None, Path.cwd()))
+    session.services.changed.watch(session.take)
     service.add(name)
     await session.greet()
     await watched.until(lambda: watched.deck.replicas)

@@ -13,10 +13,10 @@ from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.tui.app import Cockpit
-from quarterdeck.tui.known_services import ServiceChoice
 from quarterdeck.tui.options import Options
 from quarterdeck.wire.chats import Chat, QueuedMessage
 from quarterdeck.wire.history import AgentEvent

@@ -19,8 +19,9 @@ from quarterdeck.client.client import Client
 from quarterdeck.client.connection import HttpConnection
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.tui.app import Cockpit
-from quarterdeck.tui.known_services import ServiceChoice, Surroundings
+from quarterdeck.tui.known_services import Surroundings
 from quarterdeck.tui.options import Options
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica, ReplicaDetail

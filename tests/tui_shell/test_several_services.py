@@ -14,7 +14,7 @@ import pytest
 from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.target import embedded_target
 from quarterdeck.client import Client
-from quarterdeck.tui.known_services import ServiceChoice
+from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.tui.settings.listing import SettingsList
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from tests.support.waiting import eventually

@@ -20,7 +20,7 @@ FIRST_FRAME = f"""
 import sys
 from pathlib import Path
 from quarterdeck.tui.app import Cockpit
-from quarterdeck.tui.known_services import ServiceChoice
+from quarterdeck.store.service_choice import ServiceChoice
 
 class Probe(Cockpit):
     def _start_up(self):
@@ -36,7 +36,7 @@ import sys
 from pathlib import Path
 from textual import work
 from quarterdeck.tui.app import Cockpit
-from quarterdeck.tui.known_services import ServiceChoice
+from quarterdeck.store.service_choice import ServiceChoice
 
 class Failing(Cockpit):
     def _start_up(self):

@@ -12,34 +12,29 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from quarterdeck.cli.background import service_starter
 from quarterdeck.cli.config import change_config, config_text, with_value, write_config
 from quarterdeck.cli.errors import CliError, ConfigError, UsageError
 from quarterdeck.cli.options import Common
 from quarterdeck.cli.repositories import find_checkout
+from quarterdeck.cli.services import service_of, services_beside
 from quarterdeck.cli.target import (
     LOCAL,
-    PROFILE_VARIABLE,
-    URL_VARIABLE,
     Target,
     config_path,
     delete_stored_key,
     embedded_target,
     find_target,
-    find_target_beside,
     find_target_with_key,
-    profile_endpoint,
     store_key,
     stored_key_path,
 )
-from quarterdeck.client.errors import InvalidKeyError, NoKeyError
 from quarterdeck.local.files import read_file
-from quarterdeck.tui.known_services import KnownService, NotSupportedError, ServiceChoice
+from quarterdeck.store.service_choice import ServiceChoice
+from quarterdeck.tui.known_services import KnownService, NotSupportedError
 from quarterdeck.tui.options import THEME_DIRECTORY, Options, read_options, theme_files
 
 if TYPE_CHECKING:
     from quarterdeck.cli.schema import Profile
-    from quarterdeck.client import Client
 
 
 def read_cockpit_file(path: Path) -> Options:
@@ -141,19 +136,7 @@ class LocalMachine:
 
     def beside(self) -> list[ServiceChoice]:
         """Return the services of the profiles that are shown, each address once."""
-        try:
-            profiles = self._profiles()
-        except NotSupportedError:
-            return []  # the settings say why
-        taken = {self._target.endpoint}
-        found: list[ServiceChoice] = []
-        for name, profile in profiles.items():
-            endpoint = profile_endpoint(profile)
-            if profile.shown and endpoint not in taken:
-                taken.add(endpoint)
-                label = LOCAL if profile.embedded else endpoint
-                found.append(_BesideService(name, label, endpoint).choice)
-        return found
+        return services_beside(self._target)
 
     def show_beside(self, name: str, shown: bool) -> None:
         """Set `shown` of a profile; the embedded service gets one."""
@@ -231,48 +214,6 @@ class LocalMachine:
                 process.terminate()
         if code != 0:
             raise NotSupportedError(" ".join(last) or f"qd agents install: exit status {code}.")
-
-
-def service_of(target: Target) -> ServiceChoice:
-    """Return a service for the cockpit."""
-    return ServiceChoice(
-        target.client, target.label, service_starter(target), target.name, target.git_variables
-    )
-
-
-class _BesideService:
-    """A service shown beside the one in use: its key is found in the background, when it is first needed."""
-
-    def __init__(self, name: str, label: str, endpoint: str) -> None:
-        self._name = name
-        self._target: Target | None = None
-        embedded = {PROFILE_VARIABLE: "", URL_VARIABLE: endpoint}
-        variables = embedded if label == LOCAL else {PROFILE_VARIABLE: name}
-        self.choice = ServiceChoice(self._client, label, self._revive, name, variables)
-
-    async def _revive(self) -> str | None:
-        if self._target is None:
-            self._target = await self._find()
-        start = service_starter(self._target)
-        return await start() if start is not None else None
-
-    async def _find(self) -> Target:
-        login = f"Get one with: qd auth login --profile {quote(self._name)}."
-        try:
-            target = await find_target_beside(self._name)
-            if target.embedded or target.current_key() is not None:
-                return target
-        except CliError as e:
-            raise NoKeyError(e.message, next_step=e.next_step or login) from e
-        raise NoKeyError(f"There is no key for {self._name}.", next_step=login)
-
-    def _client(self) -> "Client":
-        assert self._target is not None, "a service is made available before its client is created"
-        try:
-            return self._target.client()
-        except InvalidKeyError:
-            self._target = None  # the next try finds the key again
-            raise
 
 
 def _message(error: CliError) -> str:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from quarterdeck.cli.background import service_starter
 from quarterdeck.cli.errors import UsageError
 from quarterdeck.cli.options import Common
 from quarterdeck.cli.repositories import find_checkout, find_repository_url
+from quarterdeck.cli.services import service_of, services_beside
 from quarterdeck.cli.target import find_target_with_key
 
 
@@ -25,15 +25,10 @@ def open_plain_cockpit(common: Common) -> int:
     from quarterdeck.plain.cockpit import run
     from quarterdeck.plain.session import Here
 
-    here = Here(
-        repository=find_repository_url(None, target),
-        directory=find_checkout(Path.cwd()),
-        variables=target.git_variables,
-    )
+    directory = find_checkout(Path.cwd())
     return run(
-        target.client,
-        endpoint=target.label,
+        service_of(target),
+        services_beside(target),
         drafts=target.home.client,
-        revive=service_starter(target),
-        here=here,
+        here=Here(find_repository_url(None, target), directory),
     )

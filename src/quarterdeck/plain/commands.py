@@ -7,10 +7,11 @@ from enum import Enum
 
 from pydantic import ValidationError
 
-from quarterdeck.plain import getting
+from quarterdeck.plain import getting, resting
 from quarterdeck.plain.creation import create_replica
 from quarterdeck.plain.replica_lines import (
     chat_line,
+    chat_name,
     list_line,
     summary_line,
 )
@@ -39,6 +40,7 @@ class Takes(Enum):
     TEXT = "TEXT"
     ANSWER = "NUMBER or TEXT"
     REASON = "[REASON]"
+    PULL_REQUEST = f"[{', '.join(getting.PULL_REQUEST_WORDS)}]"
 
     def fits(self, rest: str) -> bool:
         """Return whether a text is such a thing."""
@@ -49,6 +51,8 @@ class Takes(Enum):
                 return not rest or rest.isdecimal()
             case Takes.NAME | Takes.WORD:
                 return len(rest.split()) <= 1
+            case Takes.PULL_REQUEST:
+                return not rest or rest in getting.PULL_REQUEST_WORDS
             case _:
                 return True
 
@@ -145,7 +149,7 @@ async def _list(session: Session, rest: str) -> None:
         return
     session.say(*(list_line(number, state) for number, state in enumerate(shown, 1)))
     if not shown:
-        session.say(summary_line(services))
+        session.say(summary_line(services.ordered()))
 
 
 async def _open(session: Session, rest: str) -> None:
@@ -157,17 +161,22 @@ async def _open(session: Session, rest: str) -> None:
 
 def _found(session: Session, wanted: str) -> ReplicaState | None:
     """Return the replica of a number or a name, or the only one with such a beginning."""
-    replicas = session.app_state.replicas
-    named = [state for state in replicas.values() if state.name == wanted]
+    replicas = {state.id: state for state in session.services.all()}
+    named = [state for state in replicas.values() if state.full_name == wanted]
+    named = named or [state for state in replicas.values() if state.name == wanted]
     if not named and wanted.isdecimal():
         ids = session.numbered or [state.id for state in session.services.ordered()]
         chosen = ids[int(wanted) - 1 : int(wanted)] if int(wanted) else []
         named = [replicas[id] for id in chosen if id in replicas]
-    named = named or [state for state in replicas.values() if state.name.startswith(wanted)]
+    named = named or [
+        state
+        for state in replicas.values()
+        if state.full_name.startswith(wanted) or state.name.startswith(wanted)
+    ]
     if len(named) == 1:
         return named[0]
     if named:
-        session.say(f"{wanted} matches {', '.join(name_line(state.name) for state in named)}.")
+        session.say(f"{wanted} matches {', '.join(name_line(state.full_name) for state in named)}.")
     else:
         session.say(f"There is no replica {wanted}. Type list to hear them.")
     return None
@@ -182,7 +191,7 @@ async def _next(session: Session, _: str) -> None:
 
 
 async def _status(session: Session, _: str) -> None:
-    session.say(summary_line(session.services))
+    session.say(summary_line(session.services.ordered()))
     replica, chat = session.replica, session.chat
     if replica is None or chat is None:
         session.say("No replica is open.")
@@ -371,19 +380,22 @@ async def _drop(session: Session, _: str) -> None:
     session.say(f"Dropped: {len(unsure)}." if unsure else "Every message has arrived.")
 
 
-async def _sleep(session: Session, _: str) -> None:
-    if session.replica is not None:
-        await session.app_state.commands.sleep(session.replica.id)
-
-
-async def _wake(session: Session, _: str) -> None:
-    if session.replica is not None:
-        await session.app_state.commands.wake(session.replica.id)
+async def _rename(session: Session, _: str) -> None:
+    """Give the open chat another title."""
+    replica, chat = session.replica, session.chat
+    if replica is None or chat is None:
+        return
+    with session.dialog():
+        name = await session.ask(f"Title of {chat_name(chat, session.agent_of(chat))}:")
+    if not name:
+        raise CanceledError
+    await session.app_state.chat_commands.rename(replica.id, chat.id, name)
+    session.say(f"Renamed to {one_line(name)}.")
 
 
 async def _close(session: Session, _: str) -> None:
     session.close()
-    session.say("Closed. " + summary_line(session.services))
+    session.say("Closed. " + summary_line(session.services.ordered()))
 
 
 async def _quit(session: Session, _: str) -> None:
@@ -418,11 +430,21 @@ COMMANDS = {
     ),
     "commit": Command(getting.commit, "commit everything in the replica."),
     "fetch": Command(getting.fetch, "fetch its branch into your repository."),
+    "apply": Command(getting.apply, "apply its changes to your files, uncommitted."),
+    "merge": Command(getting.merge, "fetch its branch and merge it into yours."),
     "push": Command(getting.push, "push its branch to the source of the repository."),
+    "pr": Command(
+        getting.pull_requests,
+        "its pull request, or open one; with a word, merge it that way or have failed checks fixed.",
+        Takes.PULL_REQUEST,
+    ),
     "resend": Command(_resend, "send messages again that may not have arrived."),
     "drop": Command(_drop, "remove them instead."),
-    "sleep": Command(_sleep, "stop its processes and keep its files."),
-    "wake": Command(_wake, "start it again, or retry what failed."),
+    "rename": Command(_rename, "give the chat another title."),
+    "sleep": Command(resting.sleep, "stop its processes and keep its files."),
+    "wake": Command(resting.wake, "start it again, or retry what failed."),
+    "archive": Command(resting.archive, "pack its files away; wake restores them."),
+    "delete": Command(resting.delete, "delete it with its files; asks for its name."),
     "close": Command(_close, "leave the replica; it goes on."),
     "quit": Command(_quit, "leave; agents keep running.", chat=False),
 }

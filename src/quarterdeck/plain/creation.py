@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 from uuid import UUID
 
 from quarterdeck.local.repository import CheckoutError, LocalRepository
 from quarterdeck.plain.session import FIRST, Session
+from quarterdeck.store.app_state import AppState
 from quarterdeck.store.creation import (
     CreationChoices,
     CreationRequest,
@@ -24,10 +25,10 @@ from quarterdeck.wire.replicas import NAME_RULE, UNCOMMITTED_LIMIT, is_replica_n
 
 async def create_replica(session: Session, _: str) -> None:
     """Ask for what a replica starts with, create it and open it."""
-    app_state = session.app_state
     with session.dialog():
         session.say("New replica. Type cancel to leave.")
-        request = await _ask_request(session)
+        app_state = await _ask_service(session)
+        request = await _ask_request(session, app_state)
     session.unsent = request.message
     names = [state.name for state in app_state.replicas.values()]
     session.say("Creating the replica.")
@@ -39,10 +40,38 @@ async def create_replica(session: Session, _: str) -> None:
         session.expect(FIRST)
 
 
-async def _ask_request(session: Session) -> CreationRequest:
-    client = session.app_state.client
+@dataclass(frozen=True)
+class _Service:
+    """A service, as something to choose."""
+
+    store: AppState
+
+    @property
+    def id(self) -> str:
+        return self.store.connection.endpoint
+
+    @property
+    def name(self) -> str:
+        return self.store.connection.name
+
+
+async def _ask_service(session: Session) -> AppState:
+    """Return the service that creates the replica: of several, the one that the person chooses."""
+    services = session.services
+    if not services.several:
+        return services.current
+    current = services.current.connection.name
+    chosen = await _choose(
+        session, "service", [_Service(one) for one in services.stores], one_line(current)
+    )
+    return chosen.store if chosen else services.current
+
+
+async def _ask_request(session: Session, app_state: AppState) -> CreationRequest:
+    client = app_state.client
     offered = await choices(client)
-    here = session.here.repository
+    # The address is for the service in use: another one may not reach a directory of this machine.
+    here = session.here.repository if app_state is session.services.current else None
     hint = f"Enter for {one_line(here)}, - for none" if here else "Enter for none"
     typed = await session.ask(f"Repository, a path or git URL ({hint}):")
     url = None if typed == "-" else await asyncio.to_thread(_in_full, typed) if typed else here

@@ -1,11 +1,26 @@
-"""Get work out of the open replica: see its changes, commit, fetch and push them."""
+"""Get work out of the open replica: see its changes, commit, fetch, apply, merge and push them; pull requests."""
 
-from quarterdeck.plain.replica_lines import change_lines, diff_lines
+from typing import cast, get_args
+
+from quarterdeck.local.checkout import DivergedError
+from quarterdeck.plain.replica_lines import change_lines, diff_lines, pull_lines
 from quarterdeck.plain.session import CanceledError, Session
-from quarterdeck.store.git import GetChanges, local_branch
+from quarterdeck.store.git import GetChanges, has_pull_requests, local_branch
+from quarterdeck.store.pull_requests import fix_message, left_out
 from quarterdeck.store.review import READABLE
 from quarterdeck.transcript.text import one_line
-from quarterdeck.wire.git import GitState
+from quarterdeck.wire.git import (
+    LONGEST_TITLE,
+    GitState,
+    MergeMethod,
+    OpenPullRequest,
+    PullRequestDetail,
+)
+
+NO_BRANCH = "No branch is checked out in the replica."
+FIX = "fix"
+PULL_REQUEST_WORDS = (*get_args(MergeMethod), FIX)
+"""What may follow `pr`."""
 
 
 async def show_changes(session: Session, rest: str) -> None:
@@ -38,7 +53,7 @@ async def _chosen(session: Session) -> tuple[GetChanges, GitState] | None:
     replica = session.replica
     if replica is None:
         return None
-    changes = GetChanges(session.app_state, replica.id, session.here.variables)
+    changes = GetChanges(session.app_state, replica.id, session.app_state.git_variables)
     await changes.look()
     found = changes.repositories
     if not found:
@@ -72,26 +87,68 @@ async def commit(session: Session, _: str) -> None:
     session.say(f"Committed {done.commit.sha[:10]} {one_line(done.commit.title)}.")
 
 
-async def fetch(session: Session, _: str) -> None:
-    """Fetch the branch of a repository into the person's own."""
+async def _into_checkout(session: Session, verb: str) -> tuple[GetChanges, GitState, str] | None:
+    """Return the repository that is meant, and the directory that takes its work: the person's own."""
     chosen = await _chosen(session)
     if chosen is None:
-        return
+        return None
     changes, state = chosen
     if changes.checkout is None:
         session.say(f"{changes.no_checkout}.")
-        return
-    if not state.branch:
-        session.say("No branch is checked out in the replica.")
-        return
+        return None
+    top = one_line(str(changes.checkout.top))
     if changes.is_foreign(state):
-        with session.dialog():
-            top = one_line(str(changes.checkout.top))
-            answer = await session.ask(f"{top} is another repository. Fetch into it? yes or no:")
-        if answer != "yes":
-            raise CanceledError
-    done = await changes.fetch(state)
+        await session.confirm(f"{top} is another repository. {verb} into it?")
+    return changes, state, top
+
+
+async def fetch(session: Session, _: str) -> None:
+    """Fetch the branch of a repository into the person's own."""
+    chosen = await _into_checkout(session, "Fetch")
+    if chosen is None:
+        return
+    changes, state, _top = chosen
+    if not state.branch:
+        session.say(NO_BRANCH)
+        return
+    try:
+        done = await changes.fetch(state)
+    except DivergedError as error:
+        await session.confirm(f"{one_line(str(error))} Overwrite it?")
+        done = await changes.fetch(state, force=True)
     session.say(f"Fetched {one_line(local_branch(state))}, {done[:10]}.{_left(state)}")
+
+
+async def apply(session: Session, _: str) -> None:
+    """Apply all changes to the files of the person's checkout; nothing is committed there."""
+    chosen = await _into_checkout(session, "Apply")
+    if chosen is None:
+        return
+    changes, state, top = chosen
+    files = await changes.apply(state)
+    if not files:
+        session.say("Nothing to apply: your checkout already has all changes.")
+    else:
+        count = "1 file" if len(files) == 1 else f"{len(files)} files"
+        session.say(f"Applied to {top}, {count}:", *map(one_line, files))
+
+
+async def merge(session: Session, _: str) -> None:
+    """Fetch the branch and merge it into the one that is checked out here."""
+    chosen = await _into_checkout(session, "Merge")
+    if chosen is None:
+        return
+    changes, state, top = chosen
+    if not state.branch:
+        session.say(NO_BRANCH)
+        return
+    branch = one_line(local_branch(state))
+    done = await changes.merge(state)
+    if done is None:
+        session.say(f"Already up to date with {branch}.{_left(state)}")
+        return
+    here = changes.checkout_state.branch if changes.checkout_state else None
+    session.say(f"Merged {branch} into {one_line(here or top)}, {done[:10]}.{_left(state)}")
 
 
 async def push(session: Session, _: str) -> None:
@@ -104,6 +161,72 @@ async def push(session: Session, _: str) -> None:
     branch = one_line(done.branch)
     what = f"Pushed {branch}, {done.commit[:10]}." if done.changed else f"{branch} is up to date."
     session.say(f"{what}{_left(state)}")
+
+
+async def pull_requests(session: Session, rest: str) -> None:
+    """Say how the pull requests of a repository stand; open one, merge it, or have its checks fixed."""
+    chosen = await _chosen(session)
+    if chosen is None:
+        return
+    changes, state = chosen
+    if not has_pull_requests(changes.replica, state.repository):
+        session.say("The source is a directory: fetch or merge, then push from there.")
+        return
+    known = await changes.pulls.read(changes.replica_id)
+    opened = changes.pull_request(state.repository)
+    if rest and opened is None:
+        session.say("No pull request is open. Type pr to open one.")
+    elif rest == FIX and opened is not None:
+        await _fix(session, opened)
+    elif rest and opened is not None:
+        await _merge_pull_request(session, changes, opened, cast("MergeMethod", rest))
+    else:
+        own = (pull for pull in known if pull.repository == state.repository)
+        session.say(*(line for pull in own for line in pull_lines(pull)))
+        if opened is None:
+            await _open_pull_request(session, changes, state)
+
+
+async def _open_pull_request(session: Session, changes: GetChanges, state: GitState) -> None:
+    if not state.branch:
+        session.say(NO_BRANCH)
+        return
+    await session.confirm("No pull request is open. Push the branch and open one?")
+    usual, base = changes.title[:LONGEST_TITLE], state.base_branch or "the base branch"
+    with session.dialog():
+        title = await session.ask(f"Title (Enter for {one_line(usual)}):")
+        body = await session.ask_text("Description (nothing for the titles of the commits)")
+        into = await session.ask(f"Base branch (Enter for {one_line(base)}):")
+        draft = await session.ask("As a draft? yes or no:")
+    wanted = OpenPullRequest(
+        repository=state.repository,
+        title=title or usual,
+        body=body or None,
+        base=into or None,
+        draft=draft == "yes",
+    )
+    pull = await changes.pulls.create(changes.replica_id, wanted)
+    session.say(*pull_lines(pull), *left_out(changes.replica, state.repository, pull))
+
+
+async def _merge_pull_request(
+    session: Session, changes: GetChanges, pull: PullRequestDetail, method: MergeMethod
+) -> None:
+    if pull.draft:
+        session.say("The pull request is a draft.")
+        return
+    session.say(*pull_lines(pull), *left_out(changes.replica, pull.repository, pull))
+    await session.confirm(f"Merge it into {one_line(pull.base)} by {method}?")
+    done = await changes.pulls.merge(changes.replica_id, pull, method)
+    session.say(f"Merged pull request {done.number} into {one_line(done.base)}.")
+
+
+async def _fix(session: Session, pull: PullRequestDetail) -> None:
+    """Send the failed checks to the agent of the open chat."""
+    if pull.checks.failed:
+        await session.send(fix_message(pull))
+    else:
+        session.say("No failed checks.")
 
 
 def _left(state: GitState) -> str:

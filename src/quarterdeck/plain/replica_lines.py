@@ -1,15 +1,15 @@
 """Replicas, their states and their changes as lines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from quarterdeck.plain.transcript_lines import counts_text
 from quarterdeck.store.changes_diff import FileChange, RepositoryChange
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.notices import SENTENCES
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.store.services import Services
 from quarterdeck.store.status import WAITS, Attention
 from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.wire.git import PullRequestDetail
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 STATES = SENTENCES | {
@@ -32,7 +32,7 @@ def state_line(state: ReplicaState) -> str:
         why = (
             f": {one_line(state.record.error or 'it could not be started')} Type wake to try again"
         )
-    return f"{name_line(state.name)} {STATES[state.attention]}{why}."
+    return f"{name_line(state.full_name)} {STATES[state.attention]}{why}."
 
 
 def list_line(number: int, state: ReplicaState) -> str:
@@ -45,10 +45,9 @@ def list_line(number: int, state: ReplicaState) -> str:
     return f"{number}. {state_line(state)}{about}"
 
 
-def summary_line(services: Services) -> str:
+def summary_line(states: Sequence[ReplicaState]) -> str:
     """Return how many replicas there are, and which need the person."""
-    states = services.ordered()
-    waiting = [name_line(state.name) for state in states if state.attention in WAITS]
+    waiting = [name_line(state.full_name) for state in states if state.attention in WAITS]
     if not states:
         return "No replicas yet. Type new to create one."
     total = f"{len(states)} replica{'' if len(states) == 1 else 's'}"
@@ -103,3 +102,25 @@ def diff_lines(file: FileChange) -> list[str]:
     if len(lines) > MOST_DIFF:
         lines = [*lines[:MOST_DIFF], f"{len(lines) - MOST_DIFF} more lines are left out."]
     return [file_line(file), *lines]
+
+
+def pull_lines(pull: PullRequestDetail) -> list[str]:
+    """Return how a pull request stands, its failed checks, and its address."""
+    facts = [pull.state, *(["draft"] if pull.draft else [])]
+    facts += ["conflicts with the base branch"] if pull.mergeable is False else []
+    if pull.review is not None:
+        facts.append(
+            "review required" if pull.review == "required" else pull.review.replace("_", " ")
+        )
+    if pull.checks.state is not None:
+        facts.append(f"checks {pull.checks.state}")
+    branches = f"{one_line(pull.head)} into {one_line(pull.base)}"
+    return [
+        f"Pull request {pull.number}: {one_line(pull.title)}",
+        f"{branches}: {', '.join(facts)}.",
+        *(
+            f"Failed: {one_line(check.name)} {one_line(check.url or '')}".rstrip()
+            for check in pull.checks.failed
+        ),
+        one_line(pull.url),
+    ]

@@ -7,7 +7,7 @@ Lines are made when a change is published, so that no state between two others i
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,17 +53,15 @@ class Here:
     """Where the person is: what new replicas are made of, and where work is fetched to."""
 
     repository: str | None
+    """Its address for the service in use."""
     directory: Path | None
-    variables: Mapping[str, str]
-    """How git finds the service."""
 
 
 class Session:
     """One person at one console."""
 
-    def __init__(self, app_state: AppState, console: Console, here: Here) -> None:
-        self.app_state = app_state
-        self.services = Services(app_state)
+    def __init__(self, services: Services, console: Console, here: Here) -> None:
+        self.services = services
         self.console = console
         self.here = here
         self.numbered: list[UUID] = []
@@ -77,7 +75,7 @@ class Session:
         self._first: Block | None = None
         """The oldest entry that was read out."""
         self._attention: Attention | None = None
-        self._phase = ConnectionPhase.CONNECTING
+        self._phases: dict[AppState, ConnectionPhase] = {}
         self._notices = NoticeWatch()
         self._changed = asyncio.Event()
         self._pending: dict[str, bool] = {}
@@ -87,9 +85,14 @@ class Session:
         """Lines that come when no question is being answered."""
 
     @property
+    def app_state(self) -> AppState:
+        """The state of the service that has the open replica; without one, of the service in use."""
+        return self.services.of(self._replica_id)
+
+    @property
     def replica(self) -> ReplicaState | None:
         """The open replica."""
-        return self.app_state.replicas.get(self._replica_id) if self._replica_id else None
+        return self.services.get(self._replica_id)
 
     @property
     def chat(self) -> ChatState | None:
@@ -132,6 +135,16 @@ class Session:
             raise CanceledError
         return line.strip()
 
+    async def confirm(self, question: str) -> None:
+        """Ask a question that takes yes or no.
+
+        Raises:
+            CanceledError: the answer is not yes.
+        """
+        with self.dialog():
+            if await self.ask(f"{question} yes or no:") != "yes":
+                raise CanceledError
+
     async def ask_text(self, question: str) -> str:
         """Return a text of any number of lines."""
         self.say(f"{question}, on any number of lines. End with a line that is only a dot.")
@@ -167,7 +180,7 @@ class Session:
                 pass
         self._tell(*self._state_lines())
         if isinstance(change, ListChanged):
-            found = self._notices.look(list(self.app_state.replicas.values()), self._replica_id)
+            found = self._notices.look(list(self.services.all()), self._replica_id)
             self._tell(*(f"{notice.text}." for notice in found))
         chat = self.chat
         busy = chat is not None and chat.record.processing and not chat.record.awaiting_input
@@ -175,21 +188,25 @@ class Session:
         self._changed.set()
 
     def _connection_lines(self) -> list[str]:
-        """Return a new phase of the connection, once: the tries between are not news."""
-        connection = self.app_state.connection
-        before, self._phase = self._phase, connection.phase
+        return [line for store in self.services.stores for line in self._phase_lines(store)]
+
+    def _phase_lines(self, store: AppState) -> list[str]:
+        """Return a new phase of a connection, once: the tries between are not news."""
+        connection = store.connection
+        before = self._phases.get(store, ConnectionPhase.CONNECTING)
+        self._phases[store] = connection.phase
+        whose = f"{one_line(connection.name)}: " if self.services.several else ""
         problem = one_line(connection.problem or "")
         match connection.phase:
             case phase if phase == before:
                 return []
             case ConnectionPhase.ONLINE:
-                return [
-                    "Connected." if before == ConnectionPhase.CONNECTING else "Connected again."
-                ]
+                again = "" if before == ConnectionPhase.CONNECTING else " again"
+                return [f"{whose}Connected{again}."]
             case ConnectionPhase.RECONNECTING:
-                return [f"Not connected: {problem} Trying again; agents keep running."]
+                return [f"{whose}Not connected: {problem} Trying again; agents keep running."]
             case ConnectionPhase.REFUSED:
-                return [problem]
+                return [f"{whose}{problem}"]
             case _:
                 return []
 
@@ -246,11 +263,17 @@ class Session:
     # opening
 
     async def greet(self) -> None:
-        """Wait for the list, and for the states of the replicas that are running."""
-        app_state = self.app_state
-        await self.until(lambda: app_state.listed and app_state.online)
-        running = [state for state in app_state.replicas.values() if state.status in RUNNING]
-        await app_state.commands.read_resting(running)
+        """Wait for the list of the service in use, and for the states of the replicas that are running.
+
+        Commands from a pipe wait for the lists of all services that answer.
+        """
+        services, current = self.services, self.services.current
+        enough = current if self.console.interactive else services
+        await self.until(lambda: (enough.listed or services.listed) and services.online)
+        running = [state for state in services.all() if state.status in RUNNING]
+        await asyncio.gather(
+            *(store.commands.read_resting(own) for store, own in services.by_store(running))
+        )
 
     async def open(self, replica: ReplicaState, chat: ChatState | None = None) -> None:
         """Open a replica at the chat that asks, or was shown last, and read its last turn out.
@@ -259,8 +282,8 @@ class Session:
             ClientError: its history could not be read.
         """
         self.close()
-        app_state = self.app_state
-        app_state.look_at(replica.id)
+        app_state = self.services.of(replica.id)
+        self.services.look_at(replica.id)
 
         def gone() -> bool:
             return replica.id not in app_state.replicas
@@ -269,6 +292,9 @@ class Session:
         chat = chat or replica.chat_to_show
         if gone() or chat is None:
             return
+        await (
+            app_state.read_agent_names()
+        )  # lines that were said are not said again with another name
         await app_state.commands.open_chat(replica.id, chat.id)
         await self.until(lambda: gone() or chat.transcript is not None)
         if gone() or chat.transcript is None:
@@ -292,7 +318,7 @@ class Session:
         several = len(replica.chats) > 1
         where = f"chat {replica.ordered_chats.index(chat) + 1}, " if several else ""
         self.say(
-            f"Opened {name_line(replica.name)}, {where}{chat_name(chat, self.agent_of(chat))}."
+            f"Opened {name_line(replica.full_name)}, {where}{chat_name(chat, self.agent_of(chat))}."
         )
         if start or chat.has_older:
             self.say("Type earlier for what came before.")
@@ -324,7 +350,7 @@ class Session:
         """Leave the open replica. Nothing in it ends."""
         self._replica_id = self._chat_id = self._reader = self._first = None
         self._attention = None
-        self.app_state.look_at(None)
+        self.services.look_at(None)
 
     async def earlier(self) -> list[str]:
         """Return the lines before those that were read out; empty at the beginning.

@@ -147,9 +147,21 @@ class AppState:
         return (self._agent_names or {}).get(agent, agent)
 
     def read_agent_names_soon(self) -> None:
-        """Read the names of configured agents, once."""
+        """Read the names of configured agents in the background, once."""
         if self._agent_names is None and self._client is not None:
-            self._tasks.start("agent names", self._read_agent_names())
+            self._tasks.start("agent names", self.read_agent_names())
+
+    async def read_agent_names(self) -> None:
+        """Read the names of configured agents, once."""
+        if self._agent_names is not None:
+            return
+        try:
+            agents = await self.client.agents.list()
+        except ClientError:  # they keep their ids; the next chat tries again
+            return
+        self._agent_names = {agent.id: agent.name for agent in agents if agent.configured}
+        if self._agent_names and self.on_screen is not None:
+            self.publish(ReplicaChanged(self.on_screen))
 
     def chat(self, replica_id: UUID, chat_id: UUID) -> ChatState | None:
         """Return a chat that is known, or None."""
@@ -302,15 +314,6 @@ class AppState:
         if names != self.environment_names:
             self.environment_names = names
             self.publish(ListChanged())
-
-    async def _read_agent_names(self) -> None:
-        try:
-            agents = await self.client.agents.list()
-        except ClientError:  # they keep their ids; the next chat tries again
-            return
-        self._agent_names = {agent.id: agent.name for agent in agents if agent.configured}
-        if self._agent_names and self.on_screen is not None:
-            self.publish(ReplicaChanged(self.on_screen))
 
     async def _read_queue(self, replica_id: UUID, chat_id: UUID) -> None:
         while chat_id in self._queues_wanted:

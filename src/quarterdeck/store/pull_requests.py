@@ -144,6 +144,22 @@ class PullRequestStore:
             self._owner.publish(ListChanged())
 
 
+def left_out(
+    state: ReplicaState | None, repository: str, pull: "PullRequestDetail | None" = None
+) -> list[str]:
+    """Return what is in the replica and not part of a pull request, as sentences."""
+    git = state.repository(repository) if state is not None else None
+    if git is None:
+        return []
+    words: list[str] = []
+    left = git.uncommitted.files if git.uncommitted else 0
+    if left:
+        words.append(f"{left} uncommitted {'file is' if left == 1 else 'files are'} not included.")
+    if pull is not None and git.branch == pull.head and pull.head_sha not in (None, git.head):
+        words.append("Unpushed commits are not included.")
+    return words
+
+
 def fix_message(pull: "PullRequestDetail") -> str:
     """Return the message that names the failed checks of a pull request to the agent."""
     named = "\n".join(

@@ -21,12 +21,12 @@ from textual.events import DescendantFocus
 from textual.notifications import Notify
 from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
+from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui import themes
 from quarterdeck.tui.actions.keys import keymap, use_keys
 from quarterdeck.tui.frames import DiffedFrames
 from quarterdeck.tui.host_terminal import ending_on_hangup
-from quarterdeck.tui.known_services import ServiceChoice
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.outside import say_later
 from quarterdeck.tui.terminal_identity import TerminalAnswered, TerminalIdentity
@@ -125,20 +125,8 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         return MainScreen(self.services, lambda: self.terminal_host, self._directory)
 
     def _store_of(self, service: "ServiceChoice", *, beside: bool = False) -> "AppState":
-        from quarterdeck.store.app_state import AppState
-        from quarterdeck.store.disk import open_disk
-
-        store = AppState(
-            service.client,
-            endpoint=service.endpoint,
-            disk=open_disk(self._drafts, service.endpoint),
-            revive=service.revive,
-            name=service.name,
-            beside=beside,
-        )
+        store = service.store(self._drafts, self._directory, beside=beside)
         store.attended = lambda: self._attended
-        store.directory = self._directory
-        store.git_variables = service.git_variables
         return store
 
     def get_driver_class(self) -> type[Driver]:

@@ -3,32 +3,16 @@
 Apart from `host_services` because it is imported before the first frame.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from quarterdeck.client.client import Client
-    from quarterdeck.store.connection_monitor import Revive
+from quarterdeck.store.service_choice import ServiceChoice
 
 
 class NotSupportedError(Exception):
     """The operation is not possible; the text says why and what to do."""
-
-
-@dataclass(frozen=True)
-class ServiceChoice:
-    """A service that the cockpit can connect to.
-
-    `name` tells it from others, `git_variables` are those with which `git-remote-qd` finds it.
-    """
-
-    client: "Callable[[], Client]"
-    endpoint: str
-    revive: "Revive | None"
-    name: str = ""
-    git_variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Static
 
-from quarterdeck.store.pull_requests import PullRequestStore
+from quarterdeck.store.pull_requests import PullRequestStore, left_out
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
@@ -65,7 +65,7 @@ class OpenScreen(FormScreen[PullRequestDetail]):
             return await pulls.create(state.id, cast("OpenPullRequest", body))
 
         super().__init__(f"Open a pull request: {state.name}", form, save, verb="Open")
-        self._left_out = left_out_words(state, repository)
+        self._left_out = " ".join(left_out(state, repository))
 
     def extra(self) -> ComposeResult:
         """Part of `FormScreen`."""
@@ -224,7 +224,7 @@ class PullRequestScreen(ActionScreen[str]):
         consequence = [
             f"Merges {one_line(pull.head)} into {one_line(pull.base)} as {METHODS[method]}.",
             f"{checks_words(pull)}." if pull.checks.state not in (None, "passing") else "",
-            left_out_words(self._state, pull.repository, pull),
+            *left_out(self._state, pull.repository, pull),
         ]
         question = f"Merge #{pull.number} of {one_line(pull.repository)}?"
         words = "\n".join(sentence for sentence in consequence if sentence)
@@ -248,22 +248,6 @@ async def fix_checks(
         return NO_CHAT
     names = ", ".join(one_line(check.name) for pull in failing for check in pull.checks.failed)
     return f"Asked the agent to fix {names}."
-
-
-def left_out_words(
-    state: ReplicaState, repository: str, pull: PullRequestDetail | None = None
-) -> str:
-    """Return the work in the replica that is not part of a pull request; empty for none."""
-    git = state.repository(repository)
-    if git is None:
-        return ""
-    words: list[str] = []
-    left = git.uncommitted.files if git.uncommitted else 0
-    if left:
-        words.append(f"{left} uncommitted {'file is' if left == 1 else 'files are'} not included.")
-    if pull is not None and git.branch == pull.head and pull.head_sha not in (None, git.head):
-        words.append("Unpushed commits are not included.")
-    return " ".join(words)
 
 
 async def pull_request_dialogs(
