@@ -32,6 +32,9 @@ def typed(*reads: str) -> str:
     "text",
     [
         "\x1b:wq\r",
+        "\x1b\x1b:wq\r",
+        "itwo\x1b\x1bofour",
+        "\x1b\x1b\x1ba\x1b\x1b:w",
         "ihello\x1b:wq\r",
         "\x1ba",
         "\x1bA",
@@ -60,6 +63,10 @@ def test_keys_of_the_terminal_are_left_alone() -> None:
 
 def test_escape_then_a_key_in_two_reads() -> None:
     assert typed("\x1b", ":") == "\x1b:"
+
+
+def test_a_second_escape_comes_before_what_follows_it() -> None:
+    assert typed("\x1b", "\x1b:w", "q") == "\x1b\x1b:wq"
 
 
 def test_a_paste_in_several_reads_is_one_text() -> None:

@@ -248,6 +248,10 @@ class AltKeyParser(XTermParser):
                 continue
             if before:
                 yield from super().feed(before)
+            if self._timeout_time is not None:
+                # An Escape before this one, which waits for what follows it: its time is up.
+                self._timeout_time = 0.0
+                yield from super().tick()
             yield from self._sequence_to_key_events(pair[1], alt=True)
             position = pair.end()
         rest = data[position:]
