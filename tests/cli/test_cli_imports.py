@@ -124,7 +124,11 @@ NOT_IN_THE_LIST = (
     "quarterdeck.tui.terminal.",
     "quarterdeck.local.checkout",
     "quarterdeck.store.git",
-    *(f"quarterdeck.wire.{name}" for name in ("environments", "environment_parts", "repositories")),
+    *(
+        f"quarterdeck.wire.{name}"
+        for name in ("environment", "repositories", "files", "setup", "terminals")
+    ),
+    "markdown_it",
 )
 
 BUILT = """

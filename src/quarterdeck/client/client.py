@@ -36,14 +36,8 @@ if TYPE_CHECKING:
         RepositoriesApi,
         RepositorySetsApi,
     )
-    from quarterdeck.client.replicas import (
-        CanvasApi,
-        ExecApi,
-        FilesApi,
-        HooksApi,
-        PreviewsApi,
-        ReplicasApi,
-    )
+    from quarterdeck.client.inside import CanvasApi, ExecApi, FilesApi, HooksApi, PreviewsApi
+    from quarterdeck.client.replicas import ReplicasApi
     from quarterdeck.client.streams import EventsApi
     from quarterdeck.client.terminals import TerminalsApi
 
@@ -72,16 +66,16 @@ _RESOURCES = {
     "chats": ("chats", "ChatsApi"),
     "messages": ("chats", "MessagesApi"),
     "history": ("chats", "HistoryApi"),
-    "hook_logs": ("replicas", "HooksApi"),
-    "exec": ("replicas", "ExecApi"),
+    "hook_logs": ("inside", "HooksApi"),
+    "exec": ("inside", "ExecApi"),
     "events": ("streams", "EventsApi"),
     "terminals": ("terminals", "TerminalsApi"),
-    "canvas": ("replicas", "CanvasApi"),
-    "files": ("replicas", "FilesApi"),
+    "canvas": ("inside", "CanvasApi"),
+    "files": ("inside", "FilesApi"),
     "git": ("git", "GitApi"),
     "pull_requests": ("git", "PullRequestsApi"),
     "origin": ("git", "OriginApi"),
-    "previews": ("replicas", "PreviewsApi"),
+    "previews": ("inside", "PreviewsApi"),
 }
 """Module and class of each resource. Their models take long to import, and a command needs few."""
 

@@ -1,10 +1,13 @@
 """Items of a resuming stream: events, and changes of its connection."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from quarterdeck.client.errors import ClientError, ProtocolError
-from quarterdeck.wire.events import Event
-from quarterdeck.wire.terminals import TerminalEvent
+
+if TYPE_CHECKING:
+    from quarterdeck.wire.events import Event
+    from quarterdeck.wire.terminals import TerminalEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +15,7 @@ class Received:
     """One event, in order, never twice. `index` is None on a server without `id:` lines."""
 
     index: int | None
-    event: Event
+    event: "Event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class TerminalReceived:
     """
 
     offset: int | None
-    event: TerminalEvent
+    event: "TerminalEvent"
     data: bytes = b""
 
 

@@ -8,7 +8,6 @@ Event and terminal streams differ in their `StreamCursor`.
 """
 
 import asyncio
-import base64
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, suppress
@@ -27,18 +26,8 @@ from quarterdeck.client.stream_events import (
     EventItem,
     Malformed,
     Received,
-    TerminalItem,
-    TerminalReceived,
 )
 from quarterdeck.wire.events import Event
-from quarterdeck.wire.terminals import (
-    TerminalEvent,
-    TerminalExit,
-    TerminalOutput,
-    TerminalReplay,
-    terminal_bytes,
-    terminal_event,
-)
 
 Item = TypeVar("Item")
 ItemOut = TypeVar("ItemOut", covariant=True)
@@ -223,7 +212,7 @@ class EventCursor:
 
     def _numbered(self, place: str, event: Event) -> Iterable[EventItem]:
         # The decoder repeats the last `id:` for messages that carry none.
-        if not _is_place(place) or place == self._place:
+        if not is_place(place) or place == self._place:
             return (Received(None, event),)
         last = self._last
         index = int(place) if place.isdecimal() else None
@@ -237,7 +226,7 @@ class EventCursor:
         return (received,)
 
     def _advance(self, place: str) -> None:
-        if not _is_place(place):
+        if not is_place(place):
             return
         if place.isdecimal():
             index = int(place)
@@ -253,76 +242,6 @@ class EventCursor:
             self._ids.discard(self._order.popleft())
 
 
-def _is_place(text: str) -> bool:
+def is_place(text: str) -> bool:
     """Return whether a text can be sent back as the place in a stream."""
     return 0 < len(text) <= LONGEST_ID and text.isascii() and text.isprintable()
-
-
-TerminalStream = ResumingStream[TerminalItem]
-
-
-class TerminalCursor:
-    """Drops output that was already yielded, cuts output yielded in part, and never leaves a gap."""
-
-    def __init__(self, offset: int | None = None) -> None:
-        self._offset = offset
-        self._finished = False
-
-    @property
-    def place(self) -> str | None:
-        return None if self._offset is None else str(self._offset)
-
-    @property
-    def finished(self) -> bool:
-        return self._finished
-
-    def connected(self) -> None:
-        pass
-
-    def take(self, message: ServerSentEvent) -> Iterable[TerminalItem]:
-        if not message.data:
-            return ()
-        try:
-            event = terminal_event.validate_json(message.data)
-            end = int(message.id) if message.id.isdecimal() and _is_place(message.id) else None
-            return self._placed(event, end)
-        except ValidationError:
-            error = ProtocolError(
-                "A message of the terminal could not be read.", next_step="It is left out."
-            )
-            return (Malformed(error, message.data[:SHOWN]),)
-
-    def _placed(self, event: TerminalEvent, end: int | None) -> Iterable[TerminalItem]:
-        match event:
-            case TerminalReplay(offset=offset):
-                data = terminal_bytes(event.data)
-                self._offset = offset
-                return (TerminalReceived(offset, event, data),)
-            case TerminalOutput():
-                return self._output(event, terminal_bytes(event.data), end)
-            case TerminalExit():
-                self._finished = True
-            case _:
-                pass
-        return (TerminalReceived(end, event),)
-
-    def _output(
-        self, event: TerminalOutput, data: bytes, end: int | None
-    ) -> Iterable[TerminalItem]:
-        last, size = self._offset, len(data)
-        if last is None:
-            self._offset = end
-            return (TerminalReceived(end, event, data),)
-        if end is None:
-            end = last + size  # a server without `id:` lines: count here
-        if end <= last:
-            return ()
-        if end - last > size:
-            # Bytes are missing: only a replay repairs the screen.
-            self._offset = None
-            raise ProtocolError("Output of the terminal is missing.", next_step="Reading it again.")
-        if end - last < size:
-            data = data[last - end :]
-            event = TerminalOutput(data=base64.b64encode(data).decode())
-        self._offset = end
-        return (TerminalReceived(end, event, data),)

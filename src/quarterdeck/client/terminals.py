@@ -9,10 +9,14 @@ people type in one terminal, neither's keys are dropped for an older number.
 """
 
 import asyncio
+import base64
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Self
 from uuid import UUID
+
+from httpx_sse import ServerSentEvent
+from pydantic import ValidationError
 
 from quarterdeck.client.connection import AsyncResource, HttpConnection
 from quarterdeck.client.error_mapping import STREAM_PACE, Backoff
@@ -21,23 +25,101 @@ from quarterdeck.client.errors import (
     ConflictError,
     LinkError,
     NotActiveError,
+    ProtocolError,
     UnavailableError,
 )
-from quarterdeck.client.streams import ResumingStream, TerminalCursor, TerminalStream
+from quarterdeck.client.stream_events import Malformed, TerminalItem, TerminalReceived
+from quarterdeck.client.streams import SHOWN, ResumingStream, is_place
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.terminals import (
     MAX_INPUT_CHARACTERS,
     CreateTerminal,
     ResizeTerminal,
     TerminalAnswer,
+    TerminalEvent,
+    TerminalExit,
     TerminalInput,
     TerminalList,
+    TerminalOutput,
+    TerminalReplay,
     TerminalSession,
+    terminal_bytes,
+    terminal_event,
 )
 
 TYPING_PACE = Backoff(first=0.1, longest=2.0)
 MOST_GENERATIONS = 3
 """Tries of the same keys in new generations before the refusal is raised."""
+
+TerminalStream = ResumingStream[TerminalItem]
+
+
+class TerminalCursor:
+    """Drops output that was already yielded, cuts output yielded in part, and never leaves a gap."""
+
+    def __init__(self, offset: int | None = None) -> None:
+        self._offset = offset
+        self._finished = False
+
+    @property
+    def place(self) -> str | None:
+        return None if self._offset is None else str(self._offset)
+
+    @property
+    def finished(self) -> bool:
+        return self._finished
+
+    def connected(self) -> None:
+        pass
+
+    def take(self, message: ServerSentEvent) -> Iterable[TerminalItem]:
+        if not message.data:
+            return ()
+        try:
+            event = terminal_event.validate_json(message.data)
+            end = int(message.id) if message.id.isdecimal() and is_place(message.id) else None
+            return self._placed(event, end)
+        except ValidationError:
+            error = ProtocolError(
+                "A message of the terminal could not be read.", next_step="It is left out."
+            )
+            return (Malformed(error, message.data[:SHOWN]),)
+
+    def _placed(self, event: TerminalEvent, end: int | None) -> Iterable[TerminalItem]:
+        match event:
+            case TerminalReplay(offset=offset):
+                data = terminal_bytes(event.data)
+                self._offset = offset
+                return (TerminalReceived(offset, event, data),)
+            case TerminalOutput():
+                return self._output(event, terminal_bytes(event.data), end)
+            case TerminalExit():
+                self._finished = True
+            case _:
+                pass
+        return (TerminalReceived(end, event),)
+
+    def _output(
+        self, event: TerminalOutput, data: bytes, end: int | None
+    ) -> Iterable[TerminalItem]:
+        last, size = self._offset, len(data)
+        if last is None:
+            self._offset = end
+            return (TerminalReceived(end, event, data),)
+        if end is None:
+            end = last + size  # a server without `id:` lines: count here
+        if end <= last:
+            return ()
+        if end - last > size:
+            # Bytes are missing: only a replay repairs the screen.
+            self._offset = None
+            raise ProtocolError("Output of the terminal is missing.", next_step="Reading it again.")
+        if end - last < size:
+            data = data[last - end :]
+            event = TerminalOutput(data=base64.b64encode(data).decode())
+        self._offset = end
+        return (TerminalReceived(end, event, data),)
+
 
 SendKeys = Callable[[TerminalInput], Awaitable[None]]
 FaultListener = Callable[[ClientError], None]

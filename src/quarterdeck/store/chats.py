@@ -25,13 +25,12 @@ from quarterdeck.wire.chats import (
     UpdateSettings,
 )
 from quarterdeck.wire.events import TurnDelta
-from quarterdeck.wire.files import FoundFile
 from quarterdeck.wire.history import NOTED_STATE, AgentEvent, AgentEventType, History
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
     from quarterdeck.wire.agents import Agent, AgentModels
-    from quarterdeck.wire.files import CanvasUpload
+    from quarterdeck.wire.files import CanvasUpload, FoundFile
 
 
 _USAGE_UPDATE = "usage_update"
@@ -420,7 +419,7 @@ class ChatCommands:
         """Return the slash commands that a message may start with."""
         return await self._owner.client.chats.slash_commands(replica_id, chat_id)
 
-    async def find_files(self, replica_id: UUID, query: str) -> list[FoundFile]:
+    async def find_files(self, replica_id: UUID, query: str) -> "list[FoundFile]":
         """Return the files of the repositories, best match first."""
         page = await self._owner.client.files.search(replica_id, query, limit=MOST_FILES)
         return page.files

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from quarterdeck.store.disk import ClientDisk
 from quarterdeck.wire.chats import Base64Source, Image, media_type_of
-from quarterdeck.wire.files import CANVAS_LIMIT
 
 DELAY = 0.5
 """Seconds from the first unsaved key until the draft is saved."""
@@ -124,6 +123,8 @@ def read_file(path: Path) -> bytes:
     Raises:
         NotReadableError: it does not exist, is not a file, or is too large.
     """
+    from quarterdeck.wire.files import CANVAS_LIMIT
+
     try:
         # Reading a pipe or a device might never end.
         if path.exists() and not path.is_file():

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quarterdeck.wire.events import EventType, HooksChanged
-from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT, HookLog, HookLogs
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
+    from quarterdeck.wire.setup import HookLog, HookLogs
 
 
 SAME_START = timedelta(seconds=2)
@@ -35,15 +35,20 @@ class LiveHook:
 
     def add(self, output: str) -> None:
         """Add output; of a long one only the start is kept, its log has the end."""
-        room = HOOK_OUTPUT_LIMIT - self.total
-        if room > 0:
+        if (room := self._room) > 0:
             self.pieces.append(output[:room])
         self.total += len(output)
 
     @property
     def cut(self) -> bool:
         """Whether its output is longer than what is kept."""
-        return self.total > HOOK_OUTPUT_LIMIT
+        return self._room < 0
+
+    @property
+    def _room(self) -> int:
+        from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT
+
+        return HOOK_OUTPUT_LIMIT - self.total
 
     def last_lines(self, count: int) -> list[str]:
         """Return the last lines of its output, without empty ones."""
@@ -88,7 +93,7 @@ class HookWatch:
         """Note that the engine ended: nothing runs."""
         self.running = self._follows = None
 
-    def seconds_of(self, log: HookLog) -> float | None:
+    def seconds_of(self, log: "HookLog") -> float | None:
         """Return how long a run took; None when it was not watched."""
         for name, started_at, seconds in reversed(self._took):
             if name == log.hook_name and abs(started_at - log.executed_at) < SAME_START:
@@ -160,19 +165,19 @@ async def read_runs(owner: "AppState", replica_id: UUID, watch: HookWatch) -> li
     return runs_of(await owner.client.hook_logs.read(replica_id), watch)
 
 
-def runs_of(logs: HookLogs, watch: HookWatch) -> list[HookRun]:
+def runs_of(logs: "HookLogs", watch: HookWatch) -> list[HookRun]:
     """Return the runs of both kinds, the newest first."""
     logs_of_both = [*logs.warm_hooks.logs, *logs.start_hooks.logs]
     runs = [_run(log, _seconds(log, watch)) for log in logs_of_both]
     return sorted(runs, key=lambda run: run.executed_at, reverse=True)
 
 
-def _seconds(log: HookLog, watch: HookWatch) -> float | None:
+def _seconds(log: "HookLog", watch: HookWatch) -> float | None:
     """Return a run's seconds from its log, or as watched where a server's log lacks them."""
     return watch.seconds_of(log) if log.duration_ms is None else log.duration_ms / 1000
 
 
-def _run(log: HookLog, seconds: float | None) -> HookRun:
+def _run(log: "HookLog", seconds: float | None) -> HookRun:
     of_repository = log.hook_name.startswith(_OF_REPOSITORY)
     script = log.hook_script or "\n".join(log.hook_commands or ())
     return HookRun(

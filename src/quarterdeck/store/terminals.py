@@ -8,12 +8,12 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from quarterdeck.client.stream_events import TerminalItem
-from quarterdeck.wire.terminals import TerminalSession
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
     from quarterdeck.client.terminals import Keyboard
     from quarterdeck.store.disk import ClientDisk
+    from quarterdeck.wire.terminals import TerminalSession
 
 MOST_SPLITS = 200
 """Replicas whose split is kept."""
@@ -66,7 +66,7 @@ class TerminalMemory:
 class TerminalLink:
     """One session of one replica. `close` stops sending keys; the session itself continues."""
 
-    def __init__(self, client: "Client", replica_id: UUID, session: TerminalSession) -> None:
+    def __init__(self, client: "Client", replica_id: UUID, session: "TerminalSession") -> None:
         self._client = client
         self.replica_id = replica_id
         self.session = session

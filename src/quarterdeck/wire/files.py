@@ -4,6 +4,7 @@ import base64
 import mimetypes
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import cache
 from pathlib import PurePosixPath
 
 from quarterdeck.wire.base import CamelRecord, Timestamp
@@ -166,17 +167,24 @@ MOST_ITEMS = 1_000
 _MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 _UNKNOWN_TYPE = "application/octet-stream"
 
-_TYPES = mimetypes.MimeTypes()
-"""Not the machine's table, so that the type of an item is the same everywhere."""
-for _type, _suffix in (
-    ("image/webp", ".webp"),
-    ("image/avif", ".avif"),
-    ("audio/flac", ".flac"),
-    ("audio/ogg", ".ogg"),
-    ("audio/x-wav", ".wav"),  # Python 3.14 has another name for it
-    ("video/x-matroska", ".mkv"),
-):
-    _TYPES.add_type(_type, _suffix)
+
+@cache
+def _types() -> mimetypes.MimeTypes:
+    """Not the machine's table, so that the type of an item is the same everywhere.
+
+    Made on first use: the machine's files are read all the same, which takes a while.
+    """
+    table = mimetypes.MimeTypes()
+    for kind, suffix in (
+        ("image/webp", ".webp"),
+        ("image/avif", ".avif"),
+        ("audio/flac", ".flac"),
+        ("audio/ogg", ".ogg"),
+        ("audio/x-wav", ".wav"),  # Python 3.14 has another name for it
+        ("video/x-matroska", ".mkv"),
+    ):
+        table.add_type(kind, suffix)
+    return table
 
 
 def items_of(files: Iterable[tuple[str, int]]) -> CanvasList:
@@ -222,7 +230,7 @@ def type_of(filename: str) -> str:
     """Return the media type, from the name."""
     if PurePosixPath(filename).suffix.lower() in _MARKDOWN:
         return "text/markdown"
-    mime_type, encoding = _TYPES.guess_type(f"file:///{filename}", strict=False)
+    mime_type, encoding = _types().guess_type(f"file:///{filename}", strict=False)
     return mime_type if mime_type and not encoding else _UNKNOWN_TYPE
 
 

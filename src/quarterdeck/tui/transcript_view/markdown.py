@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from markdown_it.tree import SyntaxTreeNode
 from rich.cells import cell_len
 
 from quarterdeck.tui.kit.highlight import code_lines
@@ -23,11 +21,16 @@ from quarterdeck.tui.kit.spans import (
     wrap_hard,
 )
 
+if TYPE_CHECKING:  # the parser is loaded for the first text
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+    from markdown_it.tree import SyntaxTreeNode
+
 _MARKS = {"strong": Emphasis.BOLD, "em": Emphasis.ITALIC, "s": Emphasis.STRIKE}
 _SAFE_LINK = re.compile(r"(?:https?|mailto):[\x21-\x7e]{1,2000}", re.IGNORECASE)
 
 
-def spans_of(tokens: Iterable[Token], role: TextRole = TextRole.TEXT) -> list[Span]:
+def spans_of(tokens: "Iterable[Token]", role: TextRole = TextRole.TEXT) -> list[Span]:
     """Return the spans of an inline token's children. A hard break is a newline in the text."""
     spans: list[Span] = []
     marks = Emphasis.NONE
@@ -88,7 +91,7 @@ _NARROWEST = 5
 _Cells = list[list[Span]]
 
 
-def table_rows(node: SyntaxTreeNode, width: int) -> list[Line]:
+def table_rows(node: "SyntaxTreeNode", width: int) -> list[Line]:
     """Return the rows of a table node."""
     table = [_cells(row) for part in node.children for row in part.children]
     count = min(_MOST_COLUMNS, max(len(row) for row in table))
@@ -121,20 +124,20 @@ def _records(table: Sequence[_Cells], width: int) -> list[Line]:
     return rows
 
 
-def _sides(node: SyntaxTreeNode) -> list[str]:
+def _sides(node: "SyntaxTreeNode") -> list[str]:
     """Return the alignment of each column, from the style of its heading."""
     heads = node.children[0].children[0].children
     return [str(head.attrs.get("style", "")).removeprefix("text-align:") for head in heads]
 
 
-def _cells(row: SyntaxTreeNode) -> _Cells:
+def _cells(row: "SyntaxTreeNode") -> _Cells:
     return [
         [span for child in cell.children if child.token for span in _spans(child)]
         for cell in row.children
     ]
 
 
-def _spans(node: SyntaxTreeNode) -> list[Span]:
+def _spans(node: "SyntaxTreeNode") -> list[Span]:
     return spans_of(node.token.children or []) if node.token else []
 
 
@@ -187,7 +190,9 @@ _CHECKS = {"[ ] ": line("\u25cb ", TextRole.DIM), "[x] ": line("\u2713 ", TextRo
 
 
 @lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark", {"html": False})
     parser.enable(["table", "strikethrough"])
     # Inline text is parsed here, paragraph by paragraph, so that its length can be bounded.
@@ -195,20 +200,24 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def parse(source: str) -> list[Token]:
+def parse(source: str) -> "list[Token]":
     """Return the block tokens of a text; inline ones are made when drawn."""
     return _parser().parse(source)
 
 
-def draw(tokens: Sequence[Token], width: int) -> list[Line]:
+def draw(tokens: "Sequence[Token]", width: int) -> list[Line]:
     """Return the rows of block tokens."""
+    from markdown_it.tree import SyntaxTreeNode
+
     for token in tokens:
         if token.type == "inline":
             token.children = _inline(token.content)
     return _siblings(SyntaxTreeNode(tokens).children, width, loose=True)
 
 
-def _inline(text: str) -> list[Token]:
+def _inline(text: str) -> "list[Token]":
+    from markdown_it.token import Token
+
     if len(text) > _LONGEST_INLINE:
         return [Token("text", "", 0, content=text)]
     parser = _parser()
@@ -217,7 +226,7 @@ def _inline(text: str) -> list[Token]:
     return children
 
 
-def _siblings(nodes: Sequence[SyntaxTreeNode], width: int, *, loose: bool) -> list[Line]:
+def _siblings(nodes: "Sequence[SyntaxTreeNode]", width: int, *, loose: bool) -> list[Line]:
     rows: list[Line] = []
     for node in nodes:
         drawn = _node(node, width)
@@ -227,7 +236,7 @@ def _siblings(nodes: Sequence[SyntaxTreeNode], width: int, *, loose: bool) -> li
     return rows
 
 
-def _node(node: SyntaxTreeNode, width: int) -> list[Line]:
+def _node(node: "SyntaxTreeNode", width: int) -> list[Line]:
     match node.type:
         case "heading":
             return _heading(node, width)
@@ -255,19 +264,19 @@ def _plain(text: str, width: int) -> list[Line]:
 
 
 def _text(
-    node: SyntaxTreeNode, width: int, role: TextRole, marks: Emphasis = Emphasis.NONE
+    node: "SyntaxTreeNode", width: int, role: TextRole, marks: Emphasis = Emphasis.NONE
 ) -> list[Line]:
     children = node.token.children or [] if node.token else []
     spans = [span._replace(marks=span.marks | marks) for span in spans_of(children, role)]
     return [row for part in split_rows(spans) for row in wrap(part, width)]
 
 
-def _heading(node: SyntaxTreeNode, width: int) -> list[Line]:
+def _heading(node: "SyntaxTreeNode", width: int) -> list[Line]:
     marks = Emphasis.BOLD | Emphasis.UNDERLINE if node.tag == "h1" else Emphasis.BOLD
     return [row for child in node.children for row in _text(child, width, TextRole.HEADING, marks)]
 
 
-def _list(node: SyntaxTreeNode, width: int) -> list[Line]:
+def _list(node: "SyntaxTreeNode", width: int) -> list[Line]:
     ordered = node.type == "ordered_list"
     start = int(str(node.attrs.get("start", 1))) if ordered else 1
     tight = _is_tight(node)
@@ -282,7 +291,7 @@ def _list(node: SyntaxTreeNode, width: int) -> list[Line]:
     return rows
 
 
-def _checked(item: SyntaxTreeNode) -> Line | None:
+def _checked(item: "SyntaxTreeNode") -> Line | None:
     """Return the mark of a task list's item, removed from its text."""
     first = next((node for node in item.walk() if node.type == "text"), None)
     token = first.token if first else None
@@ -292,7 +301,7 @@ def _checked(item: SyntaxTreeNode) -> Line | None:
     return mark
 
 
-def _is_tight(node: SyntaxTreeNode) -> bool:
+def _is_tight(node: "SyntaxTreeNode") -> bool:
     paragraphs = [c for item in node.children for c in item.children if c.type == "paragraph"]
     return all(paragraph.hidden for paragraph in paragraphs)
 
@@ -328,5 +337,5 @@ class Prose:
         return self._rows or rows
 
 
-def _begins(token: Token) -> bool:
+def _begins(token: "Token") -> bool:
     return token.level == 0 and token.nesting >= 0
