@@ -1,6 +1,7 @@
 """The cockpit beside other full-screen programs: start, memory, idling and one key.
 
-Those that are installed take part: tmux, what `make agents` put down, and what is on the PATH.
+Those that are installed take part: what `make agents` put down, and what is on the PATH. A program is
+counted with all that it has started in its session.
 """
 
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from tests.bench.cockpit import PEER
 from tests.bench.installation import QD, Installation
-from tests.bench.table import Row, cpu_seconds, resident_mb
+from tests.bench.table import Row, cpu_seconds, members, resident_mb
 from tests.support.program import Program
 
 RUNS = 5
@@ -24,8 +25,16 @@ CONTENT = 20
 """Characters on the screen with which a program has begun."""
 QUIET, MURMUR = 1.5, 1_500
 """A program has started when less than so many bytes came in so many seconds."""
+LONGEST = 60.0
+"""Seconds after which it counts as started all the same: some draw without end."""
 IDLE_SECONDS = 10.0
 TYPED = ("a", "b", "c")
+CLIENT = "tmux, its client"
+"""Its server is a process of another session."""
+HTOP_DELAY = 600
+"""Tenths of a second between two readings: longer than it is watched."""
+NAMES = {CLIENT, "htop", "lazygit", "toad", "posting", "codex", "opencode"}
+"""Peers that may not be installed."""
 AGENTS = Path(sys.prefix) / "agents" / "bin"
 CODEX = """
 model = "none"
@@ -47,6 +56,8 @@ class Peer:
     argv: tuple[str, ...]
     keys: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    shown: str = ""
+    """A text that is shown only when it has started."""
 
 
 class Answering(Program):
@@ -62,21 +73,25 @@ class Answering(Program):
 
 
 def peer_rows(made: Installation) -> list[Row]:
-    """Four figures for each program; limits are the cockpit's alone."""
+    """Five figures for each program; limits are the cockpit's alone."""
     for name in ("one", "two"):
         made.qd("replica", "create", "--name", name, "--wait")
-    return [row for peer in _peers(made) for row in _rows_of(peer, made)]
+    peers = list(_peers(made))
+    rows = [row for peer in peers for row in _rows_of(peer, made)]
+    missing = NAMES - {peer.name for peer in peers}
+    return [*rows, *(Row(name, None, note="not installed") for name in sorted(missing))]
 
 
 def _peers(made: Installation) -> Iterator[Peer]:
-    yield Peer("quarterdeck", QD, ("j", "k", "j"), made.environment)
+    yield Peer("quarterdeck", QD, ("j", "k", "j"), made.environment, "online")
     yield Peer("a list app", (sys.executable, "-c", PEER), ("\x1b[B",) * 3)
-    found = {name: shutil.which(name) for name in ("tmux", "lazygit", "toad", "posting")}
-    if program := found["tmux"]:
+    if program := shutil.which("tmux"):
         socket = str(made.directory / "tmux")
-        yield Peer("tmux", (program, "-S", socket, "-f", "/dev/null", "new", "cat"), TYPED)
+        yield Peer(CLIENT, (program, "-S", socket, "-f", "/dev/null", "new", "cat"), TYPED)
+    if program := shutil.which("htop"):
+        yield Peer("htop", (program, f"--delay={HTOP_DELAY}"), ("\x1b[B",) * 3)
     for name in ("lazygit", "toad", "posting"):
-        if program := found[name]:
+        if program := shutil.which(name):
             yield Peer(name, (program,), ("j",) * 3)
     if (program := AGENTS / "codex").exists():
         home = made.directory / "codex"
@@ -88,11 +103,11 @@ def _peers(made: Installation) -> Iterator[Peer]:
 
 
 FIGURES = (
-    ("CPU until it is quiet", "s", None),
-    ("output at start", "kB", 20),
+    ("CPU until it is quiet", "s", 0.45),
+    ("output at start", "kB", 9),
     ("resident memory", "MB", 70),
     (f"bytes while idle for {IDLE_SECONDS:.0f} s", "B", 0),
-    ("bytes of one key", "B", 600),
+    ("bytes of one key", "B", 400),
 )
 
 
@@ -107,10 +122,13 @@ def _rows_of(peer: Peer, made: Installation) -> Iterator[Row]:
 def _run(peer: Peer, made: Installation) -> tuple[float, ...]:
     with _alone(made.directory), Answering(peer, made) as program:
         program.wait(lambda: sum(not c.isspace() for c in program.text) >= CONTENT)
-        while _bytes_in(program, QUIET) > MURMUR:
+        program.wait_for(peer.shown)
+        end = time.monotonic() + LONGEST
+        while _bytes_in(program, QUIET) > MURMUR and time.monotonic() < end:
             pass
-        pid = program.process.pid
-        cost = (cpu_seconds(pid), program.sent / 1000, resident_mb(pid))
+        own = members(program.process.pid)
+        cpu, resident = sum(map(cpu_seconds, own)), sum(map(resident_mb, own))
+        cost = (cpu, program.sent / 1000, resident)
         idle = _bytes_in(program, IDLE_SECONDS)
         keys = [_bytes_of_key(program, key) for key in peer.keys]
         return (*cost, idle, statistics.median(keys))

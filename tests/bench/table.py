@@ -3,6 +3,7 @@
 import os
 import statistics
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,24 +17,30 @@ class LeftOutError(Exception):
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. `limit` is the most it may be; `note` names the peer or how it was taken."""
+    """One figure. `limit` is the most it may be; `note` names the peer or how it was taken.
+
+    Without a value it was not taken, and the note says why.
+    """
 
     name: str
-    value: float
-    unit: str
+    value: float | None
+    unit: str = ""
     limit: float | None = None
     note: str = ""
 
     @property
     def holds(self) -> bool:
         """Whether the figure is within its limit."""
-        return self.limit is None or self.value <= self.limit
+        return self.limit is None or self.value is None or self.value <= self.limit
 
 
 def print_table(rows: Iterable[Row]) -> bool:
     """Prints the rows; False when one is over its limit."""
     good = True
     for row in rows:
+        if row.value is None:
+            print(f"--   {row.name:<52} {row.note}")
+            continue
         limit = "" if row.limit is None else f"<= {row.limit:g}"
         mark = "ok  " if row.holds else "OVER"
         good = good and row.holds
@@ -45,6 +52,16 @@ def cpu_seconds(pid: int) -> float:
     """Processor time of a process so far, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def members(session: int) -> list[int]:
+    """Return the processes of a session, by its first one: a program and what it has started."""
+    found: list[int] = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            if int(stat.read_text().rpartition(")")[2].split()[3]) == session:
+                found.append(int(stat.parent.name))
+    return found
 
 
 def resident_mb(pid: int) -> float:
