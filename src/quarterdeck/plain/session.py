@@ -292,9 +292,8 @@ class Session:
         chat = chat or replica.chat_to_show
         if gone() or chat is None:
             return
-        await (
-            app_state.read_agent_names()
-        )  # lines that were said are not said again with another name
+        # Lines that were said are not said again with another name.
+        await app_state.read_agent_names()
         await app_state.commands.open_chat(replica.id, chat.id)
         await self.until(lambda: gone() or chat.transcript is not None)
         if gone() or chat.transcript is None:
