@@ -545,8 +545,8 @@ class TerminalPane(TabPane, TakesKeys):
         """Carry out the key after the prefix."""
         action = meaning(KeyContext.TERMINAL_COMMAND, key)
         commands: dict[str, Callable[[], object]] = {
-            "terminal.list": lambda: self._leave("list"),
-            "terminal.chat": lambda: self._leave("chat"),
+            "terminal.list": lambda: self.post_message(self.Left("list")),
+            "terminal.chat": lambda: self.post_message(self.Left("chat")),
             "terminal.next-waiting": lambda: self.app.call_later(
                 self.screen.run_action, "next_waiting"
             ),
@@ -574,9 +574,6 @@ class TerminalPane(TabPane, TakesKeys):
         elif is_prefix(key) and (view := self.current) is not None:
             # In its turn after the keys that the view still has before it.
             view.call_later(view.send_prefix, prefix_key())
-
-    def _leave(self, to: str) -> None:
-        self.post_message(self.Left(to))
 
     def on_key(self, event: Key) -> None:
         """Handle keys for a shell that has ended, or for the note in its place."""
