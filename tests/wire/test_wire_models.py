@@ -116,6 +116,7 @@ def test_the_engine_speaks_camel_case() -> None:
         "exited": True,
         "exitCode": 3,
         "ended": False,
+        "program": None,
     }
     queue = Queue.model_validate({"chatId": SOME_ID, "processing": False, "queue": []})
     assert "chatId" in queue.model_dump(mode="json")

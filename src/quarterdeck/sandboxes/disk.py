@@ -129,25 +129,36 @@ class DiskWatch:
         same = abs(used) < CHANGED and fresh
         if self._counts is not None and room.free >= room.critical and same:
             return room
-        before, self._counts = self._counts, await asyncio.to_thread(_count, self.home)
-        self._free, self._counted = room.free, time.monotonic()
+        before, since = self._counts, self._free
+        now, room = await self._count()
         if room.free >= room.critical or before is None:
             return room
-        done = await self._act(before, self._counts, used, room)
+        most = _responsible(before, now, since - room.free)
+        if not most:  # one that ended or began meanwhile may not have been counted
+            now, room = await self._count()
+            most = _responsible(before, now, since - room.free)
+        done = await self._act(most, before, now, room)
         if room_of(self.home).free < room.critical:
             self._release_reserve()
         if done is not None:
             await report(*done)
         return room
 
+    async def _count(self) -> tuple[dict[str, Counts], Room]:
+        """Count what programs wrote, and then the room: much may be written meanwhile."""
+        counts = self._counts = await asyncio.to_thread(_count, self.home)
+        room = room_of(self.home)
+        self._free, self._counted = room.free, time.monotonic()
+        return counts, room
+
     async def _act(
-        self, before: dict[str, Counts], now: dict[str, Counts], used: int, room: Room
+        self, most: str, before: dict[str, Counts], now: dict[str, Counts], room: Room
     ) -> tuple[str, str] | None:
-        """Kill what fills the disk; return the replica, and what to report."""
-        # By replica, not by program: one that ends is counted for its parent from then on.
-        sums = {id: sum(one.values()) - sum(before.get(id, {}).values()) for id, one in now.items()}
-        most = max(sums, key=lambda id: sums[id], default="")
-        if not most or sums[most] < max(WRITTEN, used // SHARE):
+        """Kill what fills the disk; return the replica, and what to report.
+
+        `most` is the replica that is responsible, or "".
+        """
+        if not most:
             if self._strikes[1] != STRIKES - 1 or room.free > room.critical // 2:
                 self._strikes = ("", 0)
                 return None
@@ -194,6 +205,14 @@ class DiskWatch:
         with suppress(FileNotFoundError):
             self._reserve.unlink()
             log.warning("The disk is full: the reserve of %s is released", self.home.root)
+
+
+def _responsible(before: dict[str, Counts], now: dict[str, Counts], used: int) -> str:
+    """Return the replica that wrote most of what became used, or "" if none wrote its share."""
+    # By replica, not by program: one that ends is counted for its parent from then on.
+    sums = {id: sum(one.values()) - sum(before.get(id, {}).values()) for id, one in now.items()}
+    most = max(sums, key=lambda id: sums[id], default="")
+    return most if most and sums[most] >= max(WRITTEN, used // SHARE) else ""
 
 
 def _difference(now: Counts, before: Counts) -> Counts:
