@@ -1,5 +1,6 @@
 """How the cockpit looks in states and sizes that the walk through every screen leaves out."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +11,19 @@ from quarterdeck.store.creation import CreationChoices
 from quarterdeck.store.disk import OutgoingMessage
 from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.tui.forms import create
+from quarterdeck.tui.widgets import replica_list
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.replicas import ReplicaEnvironment
-from tests.tui_shell.frozen import FrozenCockpit, Story, every_block, queued, said, screen_text
+from tests.tui_shell.frozen import (
+    START,
+    FrozenCockpit,
+    Story,
+    every_block,
+    queued,
+    said,
+    screen_text,
+)
 
 SMALL, WIDE, NARROW = (80, 24), (120, 40), (50, 20)
 
@@ -237,7 +247,10 @@ def test_several_services(snap_compare: Any, frozen: FrozenCockpit, size: tuple[
     assert snap_compare(frozen, terminal_size=size, run_before=seen)
 
 
-def test_the_table_of_several_services(snap_compare: Any, frozen: FrozenCockpit) -> None:
+def test_the_table_of_several_services(
+    snap_compare: Any, frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_list, "utc_now", lambda: START + timedelta(days=5))
     frozen.add("fix-login")
     frozen.add("fix-login", store=frozen.add_service("work"), processing=True)
     seen = press("L", until="SERVICE")
