@@ -79,6 +79,7 @@ def test_a_replica_is_renamed_put_to_rest_and_deleted(shop: Shop) -> None:
         assert "Renamed to The mended shop." in renamed
         assert renamed[-1] == "1. The mended shop (Scripted) is idle."
 
+        until(lambda: is_measured(shop, "old"))
         talk.type("wait a while")
         talk.until("Scripted: Waiting.")
         talk.type("sleep", "no", "status", "sleep", "yes")
@@ -86,7 +87,6 @@ def test_a_replica_is_renamed_put_to_rest_and_deleted(shop: Shop) -> None:
         assert asleep.count("Stops the running turn of old.") == 2
         assert asleep.index("Canceled.") < asleep.index("old is working.")
 
-        until(lambda: is_measured(shop, "old"))
         talk.type("archive", "yes")
         archived = talk.until("old is archived.")
         assert "old: 1 file not committed. Archiving keeps it; to push, wake it first." in archived

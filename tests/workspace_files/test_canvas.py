@@ -141,7 +141,7 @@ async def test_a_damaged_archive_says_so(world: RealWorld, active: str) -> None:
     assert (await world.post(active, "/archive")).status_code == 200
     archive = world.home.archives / f"{active}.tar.gz"
     whole = archive.read_bytes()
-    for harmed in (b"", b"no archive", whole[: len(whole) // 2]):
+    for harmed in (b"", b"no archive", whole[:100]):
         archive.write_bytes(harmed)
         for path in ("", "/plan.md"):
             answer = await world.client.get(f"/v1/replica/{active}/canvas{path}")
