@@ -69,8 +69,8 @@ and `testing` while a hook is tested in it: no list shows it then. `setup_json` 
 setup of its last start. `push` is its own push policy, if a person chose one, `permission_policy` its own
 permission policy; `permission_rules_json` are its own rules. `forked_from` is the
 workspace whose files it gets, until it has them. `driver` is the sandbox driver that made it, which it
-keeps. `lease` counts how often another home took it over, `clones_json` is what that one has to know of
-the repositories in its container (`service.fleet.leases`)."""
+keeps. `lease` counts how often another home took it over, `clones_json` describes the
+repositories in its container to that home (`service.fleet.leases`)."""
 
 canvas_uploads = Table(
     "canvas_uploads",
