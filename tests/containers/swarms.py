@@ -41,6 +41,16 @@ class Node(DockerEngine):
     def plug(self) -> None:
         ip("link", "set", self.link, "up")
 
+    @contextmanager
+    def halted(self) -> Generator[None]:
+        """Its Docker Engine does nothing meanwhile; its containers go on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def cut_power(self) -> None:
         self.unplug()
         self.kill_all()
