@@ -296,8 +296,9 @@ def test_a_fetch_of_the_source_that_was_killed_is_repeated(
         (tmp_path / "go").touch()
         deck.reach(shop.id, "active")
 
-        def again() -> bool:
-            return deck.run(shop.id, "cd shop && git fetch origin")["exit_code"] == 0
+        def again() -> bool:  # the service may not have noticed yet that the engine is gone
+            fetch = ("git", "-C", "shop", "fetch", "origin")
+            return deck.qd("replica", "exec", shop.id, "--", *fetch).returncode == 0
 
         until(again, "the fetch")
         assert shop.run("git rev-parse origin/main").strip() == theirs
