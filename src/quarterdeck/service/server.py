@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from fastapi import FastAPI
 
+from quarterdeck.local.memory import trim
 from quarterdeck.local.open_files import raise_limit
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
@@ -41,6 +42,9 @@ no request is lost."""
 
 ASK_AGAIN_SECONDS = 0.5
 """Pause between two requests for its own health while it does not answer."""
+
+TRIM_SECONDS = 300
+"""Free memory is given back to the system so often."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -102,6 +106,12 @@ async def _open_later(
             log.error("Replicas in containers cannot reach this service: %s", e)
 
 
+async def _trim_memory() -> None:
+    while True:
+        await asyncio.sleep(TRIM_SECONDS)
+        await asyncio.to_thread(trim)
+
+
 async def _run(
     server: "_Server",
     bound: list[Bound],
@@ -111,7 +121,7 @@ async def _run(
     running = asyncio.create_task(server.serve())
     beside = [
         asyncio.create_task(work)
-        for work in (_announce(server, bound, on_ready), opening)
+        for work in (_announce(server, bound, on_ready), _trim_memory(), opening)
         if work is not None
     ]
     try:
