@@ -1,6 +1,7 @@
 """An agent that speaks in pieces, asks before it changes a file, and can be interrupted.
 
 mend        asks; mends the README and says so, or says that it left it
+run ...     asks whether it may run a command, and says the answer
 wait ...    runs until it is canceled
 else        says the text
 """
@@ -40,19 +41,27 @@ def next_message():
     return json.loads(line)
 
 
-def mend():
-    id = f"call {next(NUMBERS)}"
-    call = {"toolCallId": id, "title": "Edit README", "kind": "edit"}
-    tell("tool_call", **call, status="pending", content=[DIFF])
+def ask(call):
+    """Return the id of the option that answers a request; None when the turn is canceled."""
     params = {"sessionId": "s1", "toolCall": call, "options": OPTIONS}
+    id = call["toolCallId"]
     send(id=id, method="session/request_permission", params=params)
     while True:
         message = next_message()
         if message.get("method") == "session/cancel":
-            return "cancelled"
+            return None
         if message.get("id") == id:
-            break
-    if message["result"]["outcome"].get("optionId") != "yes":
+            return message["result"]["outcome"].get("optionId")
+
+
+def mend():
+    id = f"call {next(NUMBERS)}"
+    call = {"toolCallId": id, "title": "Edit README", "kind": "edit"}
+    tell("tool_call", **call, status="pending", content=[DIFF])
+    answer = ask(call)
+    if answer is None:
+        return "cancelled"
+    if answer != "yes":
         tell("tool_call_update", toolCallId=id, status="failed")
         say("I left it ", "alone.")
         return "end_turn"
@@ -62,9 +71,24 @@ def mend():
     return "end_turn"
 
 
+def run(command):
+    call = {"toolCallId": f"call {next(NUMBERS)}", "title": command, "kind": "execute"}
+    call["rawInput"] = {"command": command}
+    tell("tool_call", **call, status="pending")
+    answer = ask(call)
+    if answer is None:
+        return "cancelled"
+    status = "completed" if answer == "yes" else "failed"
+    tell("tool_call_update", toolCallId=call["toolCallId"], status=status)
+    say("I may run it." if answer == "yes" else "I may not run it.")
+    return "end_turn"
+
+
 def turn(text):
     if text.startswith("mend"):
         return mend()
+    if text.startswith("run "):
+        return run(text.removeprefix("run "))
     if text.startswith("wait"):
         say("Waiting. ")
         while next_message().get("method") != "session/cancel":

@@ -8,13 +8,15 @@ from enum import Enum
 from pydantic import ValidationError
 
 from quarterdeck.plain import getting, resting
-from quarterdeck.plain.creation import create_replica
+from quarterdeck.plain.creation import create_replica, fork_replica
+from quarterdeck.plain.permissions import PERMISSION_WORDS, permissions
 from quarterdeck.plain.replica_lines import (
     chat_line,
     chat_name,
     list_line,
     summary_line,
 )
+from quarterdeck.plain.rewinding import rewind
 from quarterdeck.plain.session import CanceledError, Session
 from quarterdeck.plain.transcript_lines import rejection_of, spent_lines, tool_lines
 from quarterdeck.store.chats import ChatState
@@ -41,6 +43,7 @@ class Takes(Enum):
     ANSWER = "NUMBER or TEXT"
     REASON = "[REASON]"
     PULL_REQUEST = f"[{', '.join(getting.PULL_REQUEST_WORDS)}]"
+    PERMISSIONS = f"[{', '.join(PERMISSION_WORDS)}]"
 
     def fits(self, rest: str) -> bool:
         """Return whether a text is such a thing."""
@@ -53,6 +56,8 @@ class Takes(Enum):
                 return len(rest.split()) <= 1
             case Takes.PULL_REQUEST:
                 return not rest or rest in getting.PULL_REQUEST_WORDS
+            case Takes.PERMISSIONS:
+                return not rest or rest in PERMISSION_WORDS
             case _:
                 return True
 
@@ -409,6 +414,7 @@ COMMANDS = {
     "next": Command(_next, "open the next replica that needs you.", chat=False),
     "open": Command(_open, "open a replica and read its last turn.", Takes.NAME, chat=False),
     "new": Command(create_replica, "create a replica.", chat=False),
+    "fork": Command(fork_replica, "create another replica with the same files and branches."),
     "say": Command(_say, "send a message; without a text, one of several lines.", Takes.TEXT),
     "answer": Command(_answer, "answer the question that waits.", Takes.ANSWER),
     "reject": Command(_reject, "reject it, and tell the agent why.", Takes.REASON),
@@ -437,6 +443,12 @@ COMMANDS = {
         getting.pull_requests,
         "its pull request, or open one; with a word, merge it that way or have failed checks fixed.",
         Takes.PULL_REQUEST,
+    ),
+    "rewind": Command(rewind, "restore its files as they were at the start of a turn."),
+    "permissions": Command(
+        permissions,
+        "what is answered without asking you; with a word, change the policy or the rules.",
+        Takes.PERMISSIONS,
     ),
     "resend": Command(_resend, "send messages again that may not have arrived."),
     "drop": Command(_drop, "remove them instead."),

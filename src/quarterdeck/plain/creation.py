@@ -1,4 +1,4 @@
-"""Create a replica by answering questions."""
+"""Create a replica by answering questions, or a fork of the open one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,10 +17,16 @@ from quarterdeck.store.creation import (
     create,
     models_of,
 )
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.wire.agents import BUILTIN, Agent
 from quarterdeck.wire.environments import Environment
-from quarterdeck.wire.replicas import NAME_RULE, UNCOMMITTED_LIMIT, is_replica_name
+from quarterdeck.wire.replicas import (
+    NAME_RULE,
+    UNCOMMITTED_LIMIT,
+    ForkReplica,
+    WorkspaceStatus,
+    is_replica_name,
+)
 
 
 async def create_replica(session: Session, _: str) -> None:
@@ -38,6 +44,23 @@ async def create_replica(session: Session, _: str) -> None:
     await session.open(state)
     if request.message:
         session.expect(FIRST)
+
+
+async def fork_replica(session: Session, _: str) -> None:
+    """Ask for a name, fork the open replica and open the fork."""
+    replica, app_state = session.replica, session.app_state
+    if replica is None:
+        return
+    with session.dialog():
+        name = await _ask_name(session, name_line(replica.name))
+    created = await app_state.commands.fork(replica.id, ForkReplica(name=name))
+    state = app_state.add(created)
+    session.say(f"Created {name_line(state.full_name)}. It is opened when it has the files.")
+    # A chat that continues there is copied to it before: opened now, all of it would be read out.
+    await session.until(
+        lambda: state.id not in app_state.replicas or state.status != WorkspaceStatus.PREPARING
+    )
+    await session.open(state)
 
 
 @dataclass(frozen=True)
@@ -82,7 +105,21 @@ async def _ask_request(session: Session, app_state: AppState) -> CreationRequest
     agent = await _ask_agent(session, [agent for agent in offered.agents if agent.available])
     models = await models_of(client, agent) if agent else []
     model = await _ask_model(session, models) if models else None
-    name = await session.ask("Name (Enter for one made from the prompt):")
+    name = await _ask_name(session, "the prompt")
+    message = await session.ask_text(_prompt_question(session))
+    return replace(
+        request,
+        environment_id=environment and environment.id,
+        agent=agent,
+        model=model,
+        name=name,
+        message=message or session.unsent,
+    )
+
+
+async def _ask_name(session: Session, source: str) -> str | None:
+    """Return a name; None for one that the service makes from a source."""
+    name = await session.ask(f"Name (Enter for one made from {source}):")
     while name and not is_replica_name(name):
         why = (
             "Names cannot contain spaces; use - instead."
@@ -90,15 +127,7 @@ async def _ask_request(session: Session, app_state: AppState) -> CreationRequest
             else f"A name has {NAME_RULE}."
         )
         name = await session.ask(f"{why} Name:")
-    message = await session.ask_text(_prompt_question(session))
-    return replace(
-        request,
-        environment_id=environment and environment.id,
-        agent=agent,
-        model=model,
-        name=name or None,
-        message=message or session.unsent,
-    )
+    return name or None
 
 
 def _prompt_question(session: Session) -> str:

@@ -145,6 +145,19 @@ class Session:
             if await self.ask(f"{question} yes or no:") != "yes":
                 raise CanceledError
 
+    async def ask_number(self, question: str, most: int) -> int | None:
+        """Return the number that was typed in a dialog, from 1; None for Enter.
+
+        Raises:
+            CanceledError: as `ask`.
+        """
+        numbers = {str(number): number for number in range(1, most + 1)}
+        while typed := await self.ask(question):
+            if typed in numbers:
+                return numbers[typed]
+            self.say(f"Type a number from 1 to {most}.")
+        return None
+
     async def ask_text(self, question: str) -> str:
         """Return a text of any number of lines."""
         self.say(f"{question}, on any number of lines. End with a line that is only a dot.")

@@ -1,9 +1,13 @@
-"""What ends or is lost when replicas are interrupted, put to sleep, archived or deleted: sentences for a person."""
+"""What ends or is lost when replicas are interrupted, put to sleep, archived, rewound or deleted: sentences for a person."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import name_line, one_line
+
+if TYPE_CHECKING:
+    from quarterdeck.wire.git import Checkpoint
 
 MOST_NAMED = 6
 
@@ -58,6 +62,18 @@ def what_rests(states: Sequence[ReplicaState]) -> str:
             f"{names(whose)}: {words}. Archiving keeps {them}; to push, wake {them} first."
         )
     return "\n".join(parts)
+
+
+def what_rewinds(checkpoint: "Checkpoint", *, chat: bool) -> str:
+    """Return what a rewind of the files changes; `chat`: whether the agent is informed."""
+    repositories = ", ".join(one_line(name) for name in sorted(checkpoint.commits))
+    informed = "is informed with your next message" if chat else "is not informed"
+    return (
+        f"Restores the files and branches of {repositories} to the start of this turn.\n"
+        "Later commits and changes are removed; ignored files are kept.\n"
+        f"The agent {informed}.\n"
+        "This can be undone."
+    )
 
 
 def what_goes(states: Sequence[ReplicaState]) -> str:

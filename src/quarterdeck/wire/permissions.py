@@ -26,6 +26,14 @@ class PermissionPolicy(StrEnum):
     """Everything that no rule rejects."""
 
 
+POLICIES = {
+    PermissionPolicy.ASK: "ask for everything",
+    PermissionPolicy.EDITS: "allow edits of workspace files",
+    PermissionPolicy.ALL: "allow what no rule rejects",
+}
+"""What each policy does, for a person."""
+
+
 class PushPolicy(StrEnum):
     """What `git push` inside a replica may do at the source, with the person's credentials."""
 

@@ -21,7 +21,6 @@ from quarterdeck.tui.forms.kit import (
     refusal_of,
 )
 from quarterdeck.tui.forms.kit.spec import Option
-from quarterdeck.tui.screens.permissions import POLICIES
 from quarterdeck.wire.environment_parts import (
     ChangeFile,
     ChangeVariable,
@@ -36,7 +35,7 @@ from quarterdeck.wire.environments import (
     CreateEnvironment,
     Environment,
 )
-from quarterdeck.wire.permissions import PermissionRule, PushPolicy
+from quarterdeck.wire.permissions import POLICIES, PermissionRule, PushPolicy
 
 KEY = Field(
     "key",

@@ -12,17 +12,13 @@ from quarterdeck.transcript.text import name_line
 from quarterdeck.tui.kit.dialogs import AskField, AskScreen, Choice, ChooseScreen, WrongFieldError
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.permissions import (
+    POLICIES,
     ChangePermissions,
     PermissionPolicy,
     PermissionRule,
     ReplicaPermissions,
 )
 
-POLICIES = {
-    PermissionPolicy.ASK: "ask for everything",
-    PermissionPolicy.EDITS: "allow edits of workspace files",
-    PermissionPolicy.ALL: "allow what no rule rejects",
-}
 _REMOVE = "remove "
 
 

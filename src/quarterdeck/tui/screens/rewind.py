@@ -12,6 +12,7 @@ from textual.widgets import Static
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.git import failure_of
+from quarterdeck.store.losses import what_rewinds
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
@@ -25,16 +26,6 @@ from quarterdeck.wire.git import Checkpoint
 
 NONE = "No checkpoints yet. Each turn of the agent starts with one."
 NOT_KEPT = "No checkpoint of this message. Available:"
-CONSEQUENCE = (
-    "Restores the files and branches of {repositories} to the start of this turn.\n"
-    "Later commits and changes are removed; ignored files are kept.\n"
-    "{chat}\n"
-    "This can be undone."
-)
-CHAT = {
-    True: "The agent is informed with your next message.",
-    False: "The agent is not informed.",
-}
 TURNS = "turns/"
 """Prefix of the ids of checkpoints at the start of a turn; the id of the message follows."""
 
@@ -156,8 +147,7 @@ class RewindScreen(Dialog[None], SettledLayout[None]):
         if self._busy:
             return
         question = f'Rewind to {_moment(checkpoint.at)}, "{one_line(checkpoint.title)}"?'
-        names = ", ".join(one_line(name) for name in sorted(checkpoint.commits))
-        words = CONSEQUENCE.format(repositories=names, chat=CHAT[self._chat])
+        words = what_rewinds(checkpoint, chat=self._chat)
         if await self.app.push_screen_wait(ConfirmScreen(question, words, "Rewind")):
             await self._rewind(checkpoint.id, f"Restored the files of {_moment(checkpoint.at)}.")
 
