@@ -40,6 +40,15 @@ def test_every_command_is_documented() -> None:
         ("pr", True),
         ("pr squash", True),
         ("pr looks good", False),
+        ("fork", True),
+        ("fork it", False),
+        ("rewind", True),
+        ("rewind the counter", False),
+        ("permissions", True),
+        ("permissions edits", True),
+        ("permissions allow", True),
+        ("permissions allow it", False),
+        ("permissions of the files", False),
     ],
 )
 def test_what_fits_a_command(line: str, *, is_command: bool) -> None:

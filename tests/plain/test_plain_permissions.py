@@ -49,18 +49,18 @@ def test_the_policy_is_changed_also_while_a_question_is_open(shop: Shop) -> None
     with shop.plain() as talk:
         talk.until("Type help")
         create(talk, "free", "run make test")
-        talk.type("wait", "permissions are fine", "permissions all", "wait")
+        talk.type("wait", "permissions are fine", "permissions all")
         talk.until("The agent waits for an answer; your message follows it.")
-        assert "Policy: all, allow what no rule rejects." in talk.until("Scripted: I may run it.")
+        talk.until("Scripted: I may run it.")
         talk.until("Scripted: You said: permissions are fine.")
         talk.type("permissions edits", "permissions ask", "permissions environment", "quit")
-        policies = [talk.until("Policy")[-1] for _ in range(3)]
-        assert policies == [
-            "Policy: edits, allow edits of workspace files.",
-            "Policy: ask, ask for everything.",
-            "Policy of the environment: ask, ask for everything.",
-        ]
         assert talk.finish() == 0
+    assert [line for line in talk.lines if line.startswith("Policy")] == [
+        "Policy: all, allow what no rule rejects.",
+        "Policy: edits, allow edits of workspace files.",
+        "Policy: ask, ask for everything.",
+        "Policy of the environment: ask, ask for everything.",
+    ]
 
 
 def test_what_the_environment_says_is_shown(shop: Shop) -> None:
