@@ -10,6 +10,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.outbox import Extras, QueuePlace, place_after
 from quarterdeck.store.signals import ConnectionChanged, ListChanged, Noticed, ReplicaGone
 from quarterdeck.store.status import ConnectionPhase
+from quarterdeck.wire.replicas import Replica
 from tests.store.conftest import NOW, PlayedService, Watched
 
 
@@ -117,6 +118,24 @@ async def test_a_replica_deleted_elsewhere_is_told_as_such_and_one_deleted_here_
     gone = {c.name: c.elsewhere for c in watched.told if isinstance(c, ReplicaGone)}
     assert gone == {"here": False, "elsewhere": True}
     assert ListChanged() in watched.told
+
+
+async def test_a_list_that_was_requested_before_a_replica_was_created_does_not_remove_it(
+    watched: Watched, service: PlayedService
+) -> None:
+    service.add("old", "sleeping")
+    await watched.until(lambda: watched.deck.online and watched.deck.replicas, "the list")
+    service.held["/replica"] = asyncio.Event()
+    lists = service.asked.count("GET /v1/replica")
+    watched.deck.reconnect_now()
+    await watched.until(lambda: service.asked.count("GET /v1/replica") > lists, "the request")
+    looks = service.asked.count("GET /v1/health")
+    id = service.add("new", "sleeping")
+    watched.deck.add(Replica.model_validate(service.replicas[str(id)]))
+    service.held["/replica"].set()
+    await watched.until(lambda: service.asked.count("GET /v1/health") > looks, "the next request")
+    assert id in watched.deck.replicas
+    assert not any(isinstance(change, ReplicaGone) for change in watched.told)
 
 
 async def test_deleting_what_is_gone_already_is_no_error(

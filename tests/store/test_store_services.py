@@ -28,12 +28,13 @@ def store(disk: Path, name: str, *, beside: bool = False) -> AppState:
 
 
 def listed(state: AppState, *numbers: int, name: str = "fix") -> None:
-    state.take_list(
+    records = (
         Replica.model_validate(
             {"id": UUID(int=number), "name": name, "status": "sleeping", "created_at": AT}
         )
         for number in numbers
     )
+    state.take_list(records, list(state.replicas))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The state of the cockpit: its view of the service, kept up to date."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -258,8 +258,12 @@ class AppState:
 
     # called by the connection monitor
 
-    def take_list(self, replicas: Iterable[Replica]) -> None:
-        """Apply the list of replicas. The state of a live feed is newer than any list."""
+    def take_list(self, replicas: Iterable[Replica], before: Collection[UUID]) -> None:
+        """Apply the list of replicas. The state of a live feed is newer than any list.
+
+        Args:
+            before: those known when the list was requested: one that was created since need not be in it.
+        """
         records = {record.id: record for record in replicas}
         fresh = not self.listed or any(id not in self.replicas for id in records)
         self.listed = True
@@ -268,7 +272,9 @@ class AppState:
             if feed is None or not feed.live:
                 self.following.review(self._take(record))
         for deleted in [
-            id for id in self.replicas if id not in records and id not in self.commands.deleting
+            id
+            for id in before
+            if id in self.replicas and id not in records and id not in self.commands.deleting
         ]:
             self.remove(deleted)
         if fresh:

@@ -119,8 +119,9 @@ class ConnectionMonitor:
         if self._connection.phase == ConnectionPhase.ONLINE:
             await self._check_answer()
         client = self._owner.client
+        before = set(self._owner.replicas)
         replicas = [record async for record in client.replicas.all()]
-        self._owner.take_list(replicas)
+        self._owner.take_list(replicas, before)
         # After the list, so that the time to open a connection is not included.
         await self._measure()
         if self._connection.phase != ConnectionPhase.ONLINE:
