@@ -1,5 +1,6 @@
 """The database's server is away for a while, and comes back."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -62,7 +63,7 @@ async def test_what_is_told_while_it_is_away(
 ) -> None:
     made = await world.create()
     caplog.clear()
-    server.stop()
+    await asyncio.to_thread(server.stop)
     asked = [
         ("GET", "/v1/replica", None),
         ("GET", f"/v1/replica/{made}", None),
@@ -83,7 +84,7 @@ async def test_what_is_told_while_it_is_away(
     assert "cannot be reached" in lost
     assert not [one for one in caplog.records if one.exc_info]
     caplog.clear()
-    server.start()
+    await asyncio.to_thread(server.start)
     await eventually(lambda: works(world), "the database")
     health = await world.client.get("/v1/health")
     assert (health.status_code, health.json()["status"]) == (200, "ok")
@@ -105,12 +106,12 @@ async def test_typing_and_commands_go_on(world: World, server: Server) -> None:
         return (await world.post(made, path, body)).status_code
 
     assert await type(0) == 200
-    server.stop()
+    await asyncio.to_thread(server.stop)
     for sequence in range(1, 20):
         assert await type(sequence) == 200
     done = await world.post(made, "/exec", {"command": "echo there"})
     assert (done.status_code, done.json()["output"]) == (200, "there\n")
     unavailable(await world.client.get(f"/v1/replica/{made}"), server)
-    server.start()
+    await asyncio.to_thread(server.start)
     await eventually(lambda: works(world), "the database")
     assert await type(20) == 200

@@ -1,5 +1,6 @@
 """The permission policy of replicas: read, changed, inherited, and given to running engines."""
 
+import asyncio
 import json
 import signal
 from collections.abc import Awaitable, Callable
@@ -9,12 +10,14 @@ from uuid import UUID
 
 import httpx
 import pytest
+from sqlalchemy import Connection
 
 from quarterdeck.client import Client, HttpConnection
 from quarterdeck.service.app import build_app
 from quarterdeck.service.environments.rows import change_environment_row
+from quarterdeck.service.fleet.permissions import keep_permissions
 from quarterdeck.service.fleet.settings import FleetSettings
-from quarterdeck.wire.permissions import MOST_RULES, ChangePermissions
+from quarterdeck.wire.permissions import MOST_RULES, ChangePermissions, Permissions
 from tests.fleet.conftest import SETTINGS, World
 from tests.fleet.test_service_questions import awaits, history, said
 from tests.support.waiting import eventually
@@ -231,3 +234,31 @@ async def test_the_client_reads_and_changes_it(world: World) -> None:
         changed = await client.replicas.change_permissions(made, removed)
         assert (changed.policy, changed.rules) == ("edits", [])
         assert await client.replicas.permissions(made) == changed
+
+
+@pytest.mark.one_database
+async def test_an_engine_is_not_given_up_because_of_a_slow_database(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await world.create()
+    site = world.fleet.of(made).site
+    limit = 0.01
+    quick = replace(site, tools=replace(site.tools, settings=replace(SETTINGS, call_limit=limit)))
+    read = world.context.database.read
+
+    async def slow(fn: Callable[[Connection], Any]) -> Any:
+        await asyncio.sleep(2 * limit)
+        return await read(fn)
+
+    given: list[Permissions] = []
+
+    class Calls:
+        async def permissions_set(self, permissions: Permissions) -> None:
+            given.append(permissions)
+
+    monkeypatch.setattr(world.context.database, "read", slow)
+    keeping = asyncio.create_task(keep_permissions(quick, Calls()))  # type: ignore[arg-type]
+    await eventually(lambda: given or keeping.done(), "the policy")
+    assert given == [Permissions()]
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)

@@ -36,12 +36,15 @@ async def give_permissions(
 
     Raises:
         EngineGoneError: the link was lost.
+        TimeoutError: the engine does not answer.
     """
     async with site.giving_permissions:  # so that an older one never follows a newer one
         permissions = await effective_permissions(site)
         if permissions != known:
             try:
-                await link.permissions_set(permissions)
+                # The wait for the database is not the engine's: its link would be given up.
+                async with asyncio.timeout(site.tools.settings.call_limit):
+                    await link.permissions_set(permissions)
             except EngineRefusedError as e:  # an earlier version, which asks for everything
                 log.warning("A permission policy was refused: %s", e.message)
         return permissions
@@ -58,8 +61,7 @@ async def keep_permissions(site: WorkspaceRuntime, calls: EngineLink) -> None:
     known: Permissions | None = None
     while True:
         site.permissions_changed.clear()
-        async with asyncio.timeout(settings.call_limit):
-            known = await give_permissions(site, calls, known)
+        known = await give_permissions(site, calls, known)
         try:
             async with asyncio.timeout(settings.heartbeat):
                 await site.permissions_changed.wait()
