@@ -262,6 +262,7 @@ def test_a_lost_server_is_asked_seldom_and_told_twice(caplog: pytest.LogCaptureF
     assert not outage.admit() and not outage.lost
     for _ in range(3):  # which were under way
         outage.ended(False, fault)
+    outage.ended(False, None)  # so was this one, which the server had answered
     assert outage.lost and outage.admit()
     with pytest.raises(DatabaseLostError):
         outage.admit()  # the first has not ended

@@ -126,19 +126,19 @@ class Outage:
         return True
 
     def ended(self, was_trial: bool, error: BaseException | None) -> None:
-        """Record the result of an attempt: all errors but one mean that the server was reached."""
+        """Record the result of an attempt: all errors but one mean that the server was reached.
+
+        What was begun before the server was lost does not tell whether it is back.
+        """
         if was_trial:
             self._trying = False
             self._retry_at = self._now() + RETRY_SECONDS
-        if not isinstance(error, DatabaseLostError):
-            self._reached()
-        elif self._fault is None:
-            self._fault = error
-            self._since = self._retry_at = self._now()
-            log.error("The database cannot be reached", extra={"reason": error.reason})
-
-    def _reached(self) -> None:
-        if self._fault is not None:
+        if isinstance(error, DatabaseLostError):
+            if self._fault is None:
+                self._fault = error
+                self._since = self._retry_at = self._now()
+                log.error("The database cannot be reached", extra={"reason": error.reason})
+        elif was_trial:
             self._fault = None
             seconds = round(self._now() - self._since, 1)
             log.warning("The database is reached again", extra={"seconds": seconds})
