@@ -15,8 +15,12 @@ from quarterdeck.service.listeners import Bound, Listener, TcpListener, UnixList
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import ServiceParts, build_service, open_service
 from quarterdeck.wire.agents import Agent
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 
+SLOW_SECONDS = 2 * WAIT_SECONDS
+"""Seconds that starting a container, or another node in place of a lost one, may take."""
+COMMAND_SECONDS = 50
+"""The most that a command may be given: some wait for something."""
 AGENTS = [Agent(id="builtin", name="Built-in", available=True)]
 
 
@@ -56,7 +60,7 @@ class Deck:
         self.port = ready.result()[0].address[1]  # type: ignore[assignment]
         key = self.home.key.read_text().strip()
         self.client = httpx.AsyncClient(
-            base_url=self.url, headers={"Authorization": f"Bearer {key}"}, timeout=60
+            base_url=self.url, headers={"Authorization": f"Bearer {key}"}, timeout=SLOW_SECONDS
         )
 
     async def _serve(self, ready: asyncio.Future[list[Bound]]) -> None:
@@ -113,10 +117,10 @@ class Deck:
             assert status == "error" or replica["status"] != "error", replica["error"]
             return replica if replica["status"] == status else None
 
-        return await eventually(there, status)
+        return await eventually(there, status, SLOW_SECONDS)
 
     async def run(self, id: str, command: str) -> str:
-        body = {"command": command, "timeout_seconds": 30}
+        body = {"command": command, "timeout_seconds": COMMAND_SECONDS}
         done = await self.post(f"/v1/replica/{id}/exec", body)
         assert done["exit_code"] == 0, done
         return done["output"]
@@ -125,11 +129,11 @@ class Deck:
         """As `run`, as soon as the engine answers again."""
 
         async def answered() -> str | None:
-            body = {"command": command, "timeout_seconds": 30}
+            body = {"command": command, "timeout_seconds": COMMAND_SECONDS}
             answer = await self.client.post(f"/v1/replica/{id}/exec", json=body)
             return answer.json()["output"] if answer.status_code == 200 else None
 
-        return await eventually(answered, "an answer of the engine")
+        return await eventually(answered, "an answer of the engine", SLOW_SECONDS)
 
     async def in_terminal(self, id: str, command: str) -> str:
         base = f"/v1/workspaces/{id}/terminal/sessions"

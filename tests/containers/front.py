@@ -36,6 +36,8 @@ class Front:
         task = asyncio.create_task(self._carry(reader, writer))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
+        # Not in the task, which does not begin when it is cut at once.
+        task.add_done_callback(lambda _: writer.close())
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in self.ports:
@@ -44,7 +46,6 @@ class Front:
                 inner, outer = await asyncio.open_connection(self._host, port)
                 break
         else:
-            writer.close()
             return
         pipes = [
             asyncio.create_task(_copy(one, other))
@@ -57,7 +58,6 @@ class Front:
                 pipe.cancel()
             await asyncio.gather(*pipes, return_exceptions=True)
             outer.close()
-            writer.close()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,5 +1,6 @@
 """Replicas that lose their volume, whatever runs their containers."""
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -9,8 +10,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from quarterdeck.service.replicas.rows import find_workspace
+from quarterdeck.wire.events import EventType
 from tests.containers.deck import Deck
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 Lose = Callable[[str], Awaitable[None]]
 """Ends a replica's container, if it has one, and removes its volume."""
@@ -51,11 +53,22 @@ async def until_saved(deck: Deck, id: str, path: str, text: str) -> None:
 
 
 async def until_all_saved(deck: Deck, id: str) -> None:
-    """Wait until no save runs or is due.
+    """Wait until no save runs or is due, also of the turns whose results are in the history.
 
     The save of the connection may be the one that has a turn's file, and that of the turn come later.
     """
-    site = deck.service.fleet.of(id).site
+    context, site = deck.service.context, deck.service.fleet.of(id).site
+
+    async def completed() -> bool:
+        results = await history(deck, id, "turn-result")
+        types = [one.type for one in await context.event_log.read_after(id, 0, 100_000)]
+        return types.count(EventType.CHAT_TURN_COMPLETED) >= len(results)
+
+    await eventually(completed, "the ends of the turns")
+    row = await context.database.read(lambda c: find_workspace(c, id))
+    assert row is not None
+    async with asyncio.timeout(WAIT_SECONDS):
+        await site.mark.reached(row.journal_index)
     await eventually(lambda: not site.unsaved.is_set() and not site.saving.locked(), "the save")
 
 

@@ -142,12 +142,14 @@ class SharedContainers(ProcessContainers):
     async def start(self, launch: Launch, report: Progress) -> None:
         await super().start(launch, report)
         pid = self.processes[launch.workspace_id].pid
-        self._note(launch.workspace_id).write_text(json.dumps([pid, launch.digest]))
+        written = self._note(launch.workspace_id).with_suffix(".new")
+        written.write_text(json.dumps([pid, launch.digest]))
+        written.replace(self._note(launch.workspace_id))  # others read it meanwhile
 
     async def find(self, workspace_id: str) -> Container:
         try:
             _, digest = self._running(workspace_id)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # the second when it ends just then
             return Container("gone")
         return Container("running", digest)
 

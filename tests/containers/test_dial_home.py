@@ -19,7 +19,7 @@ from tests.containers.deck import Deck
 from tests.containers.losses import save_of
 from tests.containers.processes import ProcessContainers
 from tests.support.git import make_repository
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 SERVER = (
     "import http.server as h, os\n"
@@ -74,10 +74,12 @@ async def test_a_preview_goes_over_them(deck: Deck, tmp_path: Path) -> None:
         "Authorization": f"Bearer {given['QD_ENGINE_SECRET']}",
         "X-Workspace-Id": given["QD_WORKSPACE_ID"],
     }
-    async with httpx.AsyncClient(base_url=given["QD_URL"], headers=headers) as inside:
+    async with httpx.AsyncClient(
+        base_url=given["QD_URL"], headers=headers, timeout=WAIT_SECONDS
+    ) as inside:
         opened = await inside.post("/v1/previews", json={"port": port})
         preview = opened.json()["preview"]
-    async with httpx.AsyncClient(trust_env=False) as browser:
+    async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as browser:
         assert (await browser.get(preview["publicUrl"])).text == "a page"
         await deck.run(id, f"kill {pid}")
 

@@ -18,7 +18,7 @@ from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.service.certificate import certificate_for
 from tests.containers.test_configured import Rootless
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 
 class Engine(ThreadingHTTPServer):
@@ -129,7 +129,8 @@ async def test_changed_certificates_are_read_when_it_connects_again(
             lambda: any(one.levelno == logging.ERROR for one in caplog.records), "an error"
         )
         give(tmp_path, "second")
-        await asyncio.wait_for(back.wait(), 30)
+        async with asyncio.timeout(WAIT_SECONDS):
+            await back.wait()
         await containers.require()
     finally:
         keeping.cancel()

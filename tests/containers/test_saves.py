@@ -31,6 +31,7 @@ from tests.containers.losses import (
 )
 from tests.containers.processes import ProcessContainers
 from tests.support.git import git, make_repository
+from tests.support.waiting import WAIT_SECONDS
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ async def test_no_save_has_the_work_of_a_turn_that_is_not_known(
     await deck.post(f"/v1/replica/{id}/messages", block(*work))
     await deck.run(id, "until [ -e shop/running ]; do sleep 0.02; done")
     site.unsaved.set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT_SECONDS):
         await waiting.wait()
     await deck.stop()
     monkeypatch.undo()
@@ -220,6 +221,7 @@ async def test_a_missing_archive_is_replaced_by_the_save(deck: Deck, repository:
 async def test_a_save_that_fails_is_told_and_made_later(deck: Deck, repository: Path) -> None:
     id = await deck.create(await deck.environment(str(repository)))
     await until_saved(deck, id, "README", "A shop.\nOpen.\n")
+    await until_all_saved(deck, id)
     aside = deck.home.saves.rename(deck.home.saves.with_name("aside"))
     deck.home.saves.touch()
     await deck.post(f"/v1/replica/{id}/messages", block("echo turn > turn"))

@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,6 +35,8 @@ ON_WORKER = ["node.role==worker"]
 @pytest.fixture
 async def deck(swarm: Swarm) -> AsyncIterator[Deck]:
     with TemporaryDirectory(prefix="qd-") as directory:
+        for node in (swarm.manager, swarm.worker):  # the test before may have failed
+            await eventually(partial(swarm.is_ready, node), "the node")
         home = Home(Path(directory) / "home")
         containers = SwarmContainers(home, IMAGE, swarm.manager.address)
         await containers.open()
