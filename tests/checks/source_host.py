@@ -163,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
         host.asked.append(Asked(self.command, self.path, body))
-        host.gate.wait(20)
+        host.gate.wait(60)
         if host.files is not None and self.command == "GET" and ".git/" in self.path:
             self._show(host.files / urlsplit(self.path).path.lstrip("/"))
             return

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from tests.support.waiting import WAIT_SECONDS
+
 PROVIDER = ["--issuer", "https://id.example/", "--jwks-url", "http://127.0.0.1:1/keys"]
 
 
@@ -22,7 +24,9 @@ def serving(installation, *options):
 
 def ask(installation, url):
     key = installation.qd("auth", "key").out.strip()
-    return httpx.get(f"{url}/v1/agents", headers={"Authorization": f"Bearer {key}"})
+    return httpx.get(
+        f"{url}/v1/agents", headers={"Authorization": f"Bearer {key}"}, timeout=WAIT_SECONDS
+    )
 
 
 @pytest.mark.long

@@ -6,10 +6,16 @@ import stat
 import httpx
 import pytest
 
+from tests.support.waiting import WAIT_SECONDS
+
 
 def get(service, path, bearer, **headers):
     url = service.environment["QD_TEST_URL"]
-    return httpx.get(f"{url}{path}", headers={"Authorization": f"Bearer {bearer}", **headers})
+    return httpx.get(
+        f"{url}{path}",
+        headers={"Authorization": f"Bearer {bearer}", **headers},
+        timeout=WAIT_SECONDS,
+    )
 
 
 @pytest.fixture

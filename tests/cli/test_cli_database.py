@@ -9,6 +9,7 @@ import pytest
 from quarterdeck.local.home import Home
 from tests.support.postgresql import Server, find_programs
 from tests.support.postgresql import running as server_running
+from tests.support.waiting import WAIT_SECONDS
 
 SECRET = "s3cret"
 
@@ -40,14 +41,18 @@ def test_everything_is_kept_in_the_database_that_was_named(
         assert SECRET not in command
     transport = httpx.HTTPTransport(uds=str(home.socket))
     headers = {"Authorization": f"Bearer {home.key.read_text().strip()}"}
-    with httpx.Client(transport=transport, base_url="http://qd", headers=headers) as client:
+    with httpx.Client(
+        transport=transport, base_url="http://qd", headers=headers, timeout=WAIT_SECONDS
+    ) as client:
         assert client.post("/v1/environments", json={"name": "kept"}).status_code == 201
     running.terminate()
     out, err = running.communicate(timeout=60)
     assert SECRET not in out + err
     again = installation.start("serve", "--json", *words)
     assert json.loads(again.stdout.readline())["ready"]
-    with httpx.Client(transport=transport, base_url="http://qd", headers=headers) as client:
+    with httpx.Client(
+        transport=transport, base_url="http://qd", headers=headers, timeout=WAIT_SECONDS
+    ) as client:
         names = [one["name"] for one in client.get("/v1/environments").json()["environments"]]
     assert "kept" in names
     again.terminate()

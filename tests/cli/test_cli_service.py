@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from quarterdeck import __version__
+from tests.support.waiting import WAIT_SECONDS
 
 ENSURE = """
 import asyncio
@@ -37,10 +38,15 @@ def test_nothing_runs_yet(installation):
 
 def test_serve_answers_on_both_sockets_and_the_key_opens_it(service):
     url = service.environment["QD_TEST_URL"]
-    assert httpx.get(f"{url}/v1/health").json() == {"status": "ok", "version": __version__}
-    assert httpx.get(f"{url}/v1/environments").status_code == 401
+    assert httpx.get(f"{url}/v1/health", timeout=WAIT_SECONDS).json() == {
+        "status": "ok",
+        "version": __version__,
+    }
+    assert httpx.get(f"{url}/v1/environments", timeout=WAIT_SECONDS).status_code == 401
     key = service.qd("auth", "key").out.strip()
-    answer = httpx.get(f"{url}/v1/environments", headers={"Authorization": f"Bearer {key}"})
+    answer = httpx.get(
+        f"{url}/v1/environments", headers={"Authorization": f"Bearer {key}"}, timeout=WAIT_SECONDS
+    )
     assert answer.status_code == 200
     assert stat.S_IMODE((service.home / "service" / "key").stat().st_mode) == 0o600
     assert service.qd("auth", "key", "--json").json == {"key": key}

@@ -11,6 +11,7 @@ import pytest
 
 from quarterdeck.cli.errors import ConfigError
 from quarterdeck.cli.settings import hosts_settings
+from tests.support.waiting import WAIT_SECONDS
 
 SECRET, TOKEN = "secret of host a", "token-of-host-a"
 
@@ -107,7 +108,9 @@ def call(url):
     body = b'{"zen": "Design for failure."}'
     made = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     headers = {"X-GitHub-Event": "ping", "X-Hub-Signature-256": f"sha256={made}"}
-    return httpx.post(f"{url}/v1/host-a/webhook", content=body, headers=headers)
+    return httpx.post(
+        f"{url}/v1/host-a/webhook", content=body, headers=headers, timeout=WAIT_SECONDS
+    )
 
 
 def test_serve_takes_the_webhooks_of_a_host_that_is_set_up(installation):

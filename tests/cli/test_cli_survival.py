@@ -61,11 +61,11 @@ def test_an_attached_terminal_goes_on_through_a_killed_service(deck):
     with Program(argv, environment=deck.environment) as program:
         program.wait_for("shop$")
         program.type("clear; state=ke''pt; echo before\r")
-        program.wait_for("before\n", 20)
+        program.wait_for("before\n")
         kill(deck)
         program.type("echo $state-while-down\r")
         restart(deck)
-        program.wait_for("kept-while-down", 40)
+        program.wait_for("kept-while-down")
         assert program.text.count("kept-while-down") == 1
         program.type("exit\r")
         assert program.finish(30) == 0

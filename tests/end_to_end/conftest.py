@@ -110,4 +110,4 @@ def place(tmp_path: Path, require_tool: Callable[[str], str]) -> Iterator[Place]
             made.qd("replica", "rm", "--yes", record["id"], check=False)
     made.qd("stop", check=False)
     if made.service is not None:
-        made.service.wait(30)
+        made.service.wait(60)

@@ -43,7 +43,7 @@ def create(program: Program, message: str, name: str, start: tuple[str, str] | N
         program.type("\t\t ")
         program.wait_for(f"[x] include {start[1]}")
     program.type(CTRL_S)
-    program.wait_gone("New replica", 30)
+    program.wait_gone("New replica")
 
 
 def to_list(program: Program) -> None:
@@ -61,21 +61,21 @@ def wait_for_keys(program: Program, first: str) -> None:
 def test_a_day_of_work_survives_everything(place: Place) -> None:
     with place.cockpit() as program:
         create(program, MESSAGE, "fix-shop")
-        program.wait_for("sh check.sh", 30)
-        program.wait_for("exit 1", 30)
-        program.wait_for("idle", 30)
+        program.wait_for("sh check.sh")
+        program.wait_for("exit 1")
+        program.wait_for("idle")
 
         to_list(program)
         program.type("t")
-        program.wait_for("shop$", 30)
+        program.wait_for("shop$")
         program.type("vim -N -u NONE fixed\r")
-        program.wait_for("[New", 20)
+        program.wait_for("[New")
         program.type("i")
         program.wait_for("INSERT")
         program.type("it works now")
         program.wait_for("it works now")
         program.type(f"{ESCAPE}:wq\r")  # in one read, as a slow line delivers it
-        program.wait(lambda: re.search(r"\+[1-9]", program.text.splitlines()[1]) is not None, 20)
+        program.wait(lambda: re.search(r"\+[1-9]", program.text.splitlines()[1]) is not None)
         program.type("echo still-here-$((20+3))\r")
         program.wait_for("still-here-23")
 
@@ -89,16 +89,16 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
     place.kill_service()
 
     with place.cockpit() as program:
-        program.wait_for("fix-shop", 30)
-        program.wait_for("online", 30)
+        program.wait_for("fix-shop")
+        program.wait_for("online")
         program.type("\r")
-        program.wait_for("sh check.sh", 30)
+        program.wait_for("sh check.sh")
         program.wait_for("exit 1")
         to_list(program)
         program.type("t")
-        program.wait_for("still-here-23", 30)
+        program.wait_for("still-here-23")
         program.type("cat fixed\r")
-        program.wait(lambda: program.text.count("it works now") >= 1, 20)
+        program.wait(lambda: program.text.count("it works now") >= 1)
 
 
 @pytest.mark.long
@@ -109,12 +109,12 @@ def test_a_killed_service_is_seen_and_comes_back(place: Place) -> None:
             "```sh\rfor i in 1 2 3 4 5 6 7 8; do echo tick-$i; sleep 0.5; done\r```",
             "ticks",
         )
-        program.wait_for("tick-2", 30)
+        program.wait_for("tick-2")
         place.kill_service()
-        program.wait_for("✗ offline", 20)
-        program.wait_for("online", 30)
-        program.wait_for("idle", 30)
-        program.wait_for("ran without an error", 30)
+        program.wait_for("✗ offline")
+        program.wait_for("online")
+        program.wait_for("idle")
+        program.wait_for("ran without an error")
     shown = place.qd("replica", "show", "ticks").stdout
     assert "active" in shown
 
@@ -122,7 +122,7 @@ def test_a_killed_service_is_seen_and_comes_back(place: Place) -> None:
 @pytest.mark.long
 def test_a_name_with_white_space_is_refused_beside_its_field(place: Place) -> None:
     with place.cockpit(80, 24) as program:
-        program.wait_for("online", 30)
+        program.wait_for("online")
         program.type("n")
         program.wait_for("New replica")
         program.wait_for("Prompt (optional)")
@@ -138,7 +138,7 @@ def test_a_name_with_white_space_is_refused_beside_its_field(place: Place) -> No
 @pytest.mark.long
 def test_a_repository_that_is_none_is_refused_beside_its_field(place: Place) -> None:
     with place.cockpit(80, 24) as program:
-        program.wait_for("online", 30)
+        program.wait_for("online")
         program.type("n")
         program.wait_for("New replica")
         program.wait_for("Prompt (optional)")
@@ -147,5 +147,5 @@ def test_a_repository_that_is_none_is_refused_beside_its_field(place: Place) -> 
         program.type("/nowhere/at/all")
         program.wait_for("/nowhere/at/all")
         program.type(CTRL_S)
-        program.wait_for("epository", 20)
-        program.wait(lambda: "no git repository" in program.text or "not a" in program.text, 20)
+        program.wait_for("epository")
+        program.wait(lambda: "no git repository" in program.text or "not a" in program.text)

@@ -35,26 +35,26 @@ def test_four_replicas_stream_through_a_cut_line_and_a_resize(place: Place) -> N
         CutLine(place.home / "service" / "qd.sock").running() as line,
         over(line, place) as program,
     ):
-        program.wait_for("online", 30)
+        program.wait_for("online")
         for name in NAMES:
             place.qd("replica", "send", name, STREAM)
         program.wait_for("4 working", 60)
         program.type("\r")
-        program.wait_for("line-", 30)
+        program.wait_for("line-")
         program.resize(90, 28)
-        program.wait_for("working", 20)
+        program.wait_for("working")
         program.type("kept through it")
-        program.wait_for("kept through it", 20)
+        program.wait_for("kept through it")
         line.cut()
-        program.wait_for("✗ offline", 30)
+        program.wait_for("✗ offline")
         program.type(" all")
-        program.wait_for("kept through it all", 20)
+        program.wait_for("kept through it all")
         line.mend()
-        program.wait_for("online", 30)
+        program.wait_for("online")
         assert "kept through it all" in program.text and "4 working" in program.text
         program.resize(120, 40)
         program.type("\x1b")
-        program.wait_for("n new", 20)
+        program.wait_for("n new")
         for name in NAMES:
             place.qd("replica", "exec", name, "touch ~/go")
         program.wait(lambda: "working" not in program.text, 60)
@@ -73,9 +73,9 @@ def test_a_message_of_a_megabyte_is_pasted_and_arrives_whole(place: Place) -> No
     place.serve()
     place.qd("replica", "create", "--name", "big", "--wait")
     with place.cockpit() as program:
-        program.wait_for("online", 30)
+        program.wait_for("online")
         program.type("\r")
-        program.wait_for("enter sends", 30)
+        program.wait_for("enter sends")
         for at in range(0, len(framed := f"{PASTE}{body}the end{PASTED}"), 4000):
             program.type(framed[at : at + 4000])
             program.pump(0)

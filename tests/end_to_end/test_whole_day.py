@@ -52,15 +52,15 @@ def answer(program: Program) -> None:
     program.wait_for("1 needs you")
     press(program, "\x1bq", "y allow")
     program.type("y")
-    program.wait_for("The README is mended.", 30)
-    program.wait_for("idle", 30)
+    program.wait_for("The README is mended.")
+    program.wait_for("idle")
 
 
 def review(program: Program) -> None:
     """Two comments on lines of the change, sent as one message."""
     press(program, ESCAPE, "n new")
     press(program, "3", "enter comment")
-    program.wait_for("It sells apples.", 30)
+    program.wait_for("It sells apples.")
     program.type("]")
     for number, text in enumerate(("Better than what?", "Since when?"), start=1):
         press(program, "jjc" if number > 1 else "jc", "enter save")
@@ -70,7 +70,7 @@ def review(program: Program) -> None:
         program.wait_for(f"{number} comment")
     press(program, "S", "enter send")
     press(program, "\r", "enter comment")
-    program.wait_for("in one message", 30)
+    program.wait_for("in one message")
     program.type("1")
     program.wait_for("Both comments are taken to heart.", 60)
 
@@ -91,21 +91,21 @@ def schedule(program: Program) -> None:
     program.type("\t\t\tMend the README\t0 9 * * *")
     program.wait_for("09:00")
     program.type(CTRL_S)
-    program.wait_gone("New automation", 30)
-    program.wait_for("Next runs", 30)
+    program.wait_gone("New automation")
+    program.wait_for("Next runs")
     press(program, ESCAPE, "n new  enter open")
 
 
 def is_all_there(program: Program) -> None:
     """The replica, what was said in it, and the automation."""
     wait_for_keys(program, "n new")
-    program.wait_for("fix-shop", 30)
-    program.wait_for("Automations", 30)
+    program.wait_for("fix-shop")
+    program.wait_for("Automations")
     press(program, "a", "n new  enter runs")
-    program.wait_for("0 9 * * *", 30)
+    program.wait_for("0 9 * * *")
     press(program, ESCAPE, "n new  enter open")
     press(program, "\r", "enter send")
-    program.wait_for("Both comments are taken to heart.", 30)
+    program.wait_for("Both comments are taken to heart.")
     press(program, ESCAPE, "n new")
 
 
@@ -114,23 +114,23 @@ def test_a_new_users_day(place: Place) -> None:
     place.serve()
     socket = place.home / "service" / "qd.sock"
     with CutLine(socket).running() as line, over(line, place) as program:
-        program.wait_for("online", 30)
+        program.wait_for("online")
         create(program, place)
         answer(program)
         review(program)
         schedule(program)
         line.cut()
-        program.wait_for("✗ offline", 30)
+        program.wait_for("✗ offline")
         place.kill_service()
         assert place.service is not None
-        place.service.wait(30)
+        place.service.wait(60)
         place.serve()
         line.mend()
-        program.wait_for("online", 30)
+        program.wait_for("online")
         is_all_there(program)
         program.type("q")
         assert program.finish() == 0
     place.far = {}
     with place.cockpit(120, 40) as program:
-        program.wait_for("online", 30)
+        program.wait_for("online")
         is_all_there(program)

@@ -26,7 +26,7 @@ from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.permissions import Permissions
 from quarterdeck.wire.setup import Setup
 from quarterdeck.wire.terminals import TerminalInput
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 HERE = Path(__file__).parent
 SECRET = "only the service knows"
@@ -198,7 +198,7 @@ async def stop(task: asyncio.Task[None]) -> None:
     """Ends an engine of this process as a signal would."""
     if not task.done():
         os.kill(os.getpid(), signal.SIGTERM)
-    await asyncio.wait_for(task, 30)
+    await asyncio.wait_for(task, WAIT_SECONDS)
 
 
 async def end(process: "subprocess.Popen[bytes]") -> None:

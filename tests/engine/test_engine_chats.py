@@ -7,6 +7,7 @@ from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.engine import Answer, GiveNotice, OpenChat, RenameEngineChat
 from quarterdeck.wire.setup import Setup
+from tests.support.waiting import WAIT_SECONDS
 
 TURN = [
     "chat.turn.accepted", "chat.turn.started", "chat.updated", "chat.turn.delta",
@@ -177,7 +178,7 @@ async def test_a_finished_plan_waits_until_something_is_sent(place, agents, mess
     assert told_of(entries, chat)["planReady"] is True
     # The engine that takes the chats up again knows it too.
     await link.shutdown()
-    await asyncio.wait_for(task, 20)
+    await asyncio.wait_for(task, WAIT_SECONDS)
     seen = entries.all[-1].index
     await place.start(agents.FakeCatalog())
     again, link = await place.entries(after=seen), await place.link()
@@ -271,8 +272,8 @@ async def test_an_orderly_end_fails_the_turn_and_keeps_the_queue(place, agents, 
     await entries.wait("chat.turn.delta", 2)
     await link.chat_send(message(chat, "say later"))
     await link.shutdown()
-    await asyncio.wait_for(task, 20)
-    await asyncio.wait_for(entries.link.wait_closed(), 5)
+    await asyncio.wait_for(task, WAIT_SECONDS)
+    await asyncio.wait_for(entries.link.wait_closed(), WAIT_SECONDS)
     last = await entries.wait("chat.turn.completed")
     assert last.payload["isComplete"] is False
     assert "was stopped" in deltas(entries, chat)[-1][1]["error"]
@@ -316,7 +317,7 @@ async def test_the_chosen_model_outlives_the_engine(place, agents, message):
     await entries.wait("chat.turn.delta", 2)
     engine.kill()
     await asyncio.to_thread(engine.wait)
-    await asyncio.wait_for(entries.link.wait_closed(), 5)
+    await asyncio.wait_for(entries.link.wait_closed(), WAIT_SECONDS)
     seen = entries.all[-1].index
     await place.spawn(program=program)
     again, link = await place.entries(after=seen), await place.link()
@@ -332,8 +333,8 @@ async def test_a_turn_that_a_person_puts_to_rest_has_not_failed(place, agents, m
     await link.chat_send(message(chat, "wait"))
     await entries.wait("chat.turn.delta", 2)
     await link.shutdown(by_request=by_request)
-    await asyncio.wait_for(task, 20)
-    await asyncio.wait_for(entries.link.wait_closed(), 5)
+    await asyncio.wait_for(task, WAIT_SECONDS)
+    await asyncio.wait_for(entries.link.wait_closed(), WAIT_SECONDS)
     (end,) = [payload for kind, payload in deltas(entries, chat) if kind == "turn-result"]
     assert end["stopped"] is True
     assert end["stopReason"] == ("cancelled" if by_request else "failed")
@@ -355,7 +356,7 @@ async def test_a_killed_engine_closes_its_turn_and_goes_on_with_the_queue(place,
     await link.chat_send(second)
     engine.kill()
     await asyncio.to_thread(engine.wait)
-    await asyncio.wait_for(entries.link.wait_closed(), 5)
+    await asyncio.wait_for(entries.link.wait_closed(), WAIT_SECONDS)
     seen = entries.all[-1].index
     await place.spawn(program=program)
     again, link = await place.entries(after=seen), await place.link()
@@ -444,7 +445,7 @@ async def test_instructions_precede_the_first_message_to_an_agent_without_a_file
     assert shown == ["/slash first", "say hello", "say again"]
     # The session that another engine takes up again has them already.
     await link.shutdown()
-    await asyncio.wait_for(task, 20)
+    await asyncio.wait_for(task, WAIT_SECONDS)
     again = agents.FakeCatalog()
     seen = entries.all[-1].index
     await place.start(again)

@@ -13,6 +13,7 @@ from tests.fuzz.automations import automated
 from tests.fuzz.calls import Operation, Request, operations
 from tests.fuzz.schemas import misfits
 from tests.support.installation import Installation
+from tests.support.waiting import WAIT_SECONDS
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 SECONDS = 30.0
@@ -115,7 +116,7 @@ class Fuzzed:
 def _token(made: Installation) -> dict[str, str]:
     """The headers of a user: the installation's owner, let in over the unix socket."""
     transport = httpx.HTTPTransport(uds=str(made.seen_home.socket))
-    with httpx.Client(transport=transport, base_url="http://qd") as client:
+    with httpx.Client(transport=transport, base_url="http://qd", timeout=WAIT_SECONDS) as client:
         asked: Any = client.post("/v1/auth/device").json()
         body = {"grant_type": GRANT, "device_code": asked["device_code"]}
         token = client.post("/v1/auth/token", json=body).json()["access_token"]

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 import httpx
 
 from tests.support.git import git
+from tests.support.waiting import WAIT_SECONDS
 
 TOKEN = "token-of-the-hosts"
 SECRET = "what the two of us know"
@@ -154,7 +155,9 @@ class HostsDouble:
         """Make that call to a service that listens on a socket."""
         body, headers = self.webhook()
         transport = httpx.HTTPTransport(uds=str(socket))
-        with httpx.Client(transport=transport, base_url="http://local") as client:
+        with httpx.Client(
+            transport=transport, base_url="http://local", timeout=WAIT_SECONDS
+        ) as client:
             answer = client.post("/v1/host-a/webhook", content=body, headers=headers)
         assert answer.status_code == 202, answer.text
 
@@ -387,7 +390,7 @@ class _Handler(BaseHTTPRequestHandler):
                 status, text = 304, b""
         host.asked.append(Asked(self.command, unquote(self.path), body, status))
         if self.command in host.held:
-            host.gate.wait(20)
+            host.gate.wait(60)
         with suppress(ConnectionError):  # who asked may have been killed
             self._say(status, headers, text)
 

@@ -11,6 +11,7 @@ from tests.real_agents.model.anthropic import Anthropic
 from tests.real_agents.model.chat import Chat
 from tests.real_agents.model.gemini import Gemini
 from tests.real_agents.model.server import Model
+from tests.support.waiting import WAIT_SECONDS
 
 Body = dict[str, Any]
 
@@ -22,7 +23,7 @@ async def model() -> AsyncIterator[Model]:
 
 
 async def _ask(model: Model, path: str, body: Body) -> list[Body]:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as client:
         answer = await client.post(f"{model.url}{path}", json=body)
     lines = [line[5:].strip() for line in answer.text.splitlines() if line.startswith("data:")]
     return [json.loads(line) for line in lines if line != "[DONE]"] or [answer.json()]

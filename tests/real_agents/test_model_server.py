@@ -11,6 +11,7 @@ import pytest
 from tests.real_agents.model.responses import Responses
 from tests.real_agents.model.script import SILENT, Entry, Step, next_steps, read_script
 from tests.real_agents.model.server import Model
+from tests.support.waiting import WAIT_SECONDS
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def _asking(text: str, *tools: str) -> dict[str, Any]:
 
 
 async def _ask(model: Model, text: str, *tools: str) -> tuple[int, str]:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as client:
         answer = await client.post(f"{model.url}/v1/responses", json=_asking(text, *tools))
         return answer.status_code, answer.text
 

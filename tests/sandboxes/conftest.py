@@ -16,6 +16,7 @@ import pytest
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.sandboxes.process import ProcessDriver
+from tests.support.waiting import WAIT_SECONDS
 
 STANDIN = """
 import json, os, socket, subprocess, sys
@@ -88,7 +89,7 @@ class Bench:
         try:
             writer.write(json.dumps(command).encode() + b"\n")
             await writer.drain()
-            answer = await asyncio.wait_for(reader.readline(), 20)
+            answer = await asyncio.wait_for(reader.readline(), WAIT_SECONDS)
             code, said = json.loads(answer)
             return code, said.strip()
         finally:

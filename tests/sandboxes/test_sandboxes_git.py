@@ -7,6 +7,7 @@ import pytest
 
 from quarterdeck.sandboxes import git as module
 from quarterdeck.sandboxes.git import GitRunner, write_configuration
+from tests.support.waiting import WAIT_SECONDS
 
 
 async def test_many_may_write_the_configuration_at_once(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ async def test_a_cancellation_that_comes_with_the_end_is_not_lost(
     for _ in range(turns):
         await asyncio.sleep(0)
     task.cancel()
-    done, _ = await asyncio.wait({task}, timeout=20)
+    done, _ = await asyncio.wait({task}, timeout=WAIT_SECONDS)
     if not done:
         task.cancel()
     assert done, "the cancellation was lost"

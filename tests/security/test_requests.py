@@ -12,6 +12,7 @@ from quarterdeck.service.identity.tokens import DeviceSettings
 from quarterdeck.service.listeners import TcpListener
 from quarterdeck.service.server import serve
 from tests.fleet.conftest import World
+from tests.support.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.one_database
 
@@ -33,7 +34,7 @@ async def address(world: World) -> AsyncIterator[tuple[str, int]]:
 
 async def test_a_peer_runs_out_of_logins_alone(address: tuple[str, int]) -> None:
     url = f"http://{address[0]}:{address[1]}/v1/auth/device"
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as client:
 
         async def ask(peer: str) -> int:
             return (await client.post(url, headers={"X-Forwarded-For": peer})).status_code

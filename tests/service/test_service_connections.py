@@ -228,7 +228,7 @@ async def test_a_handshake_that_does_not_come_is_not_waited_for_at_the_end(
         assert isinstance(bound.address, tuple)
         async with opened(bound.address) as (reader, _):
             await connections.admitted.wait()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await acceptor.close()
             assert await is_cut(reader)
     finally:

@@ -29,6 +29,7 @@ from quarterdeck.service.server import serve
 from quarterdeck.service.start import build_service
 from quarterdeck.wire.base import utc_now
 from tests.service.people import bearing, key_of, settle, token_of
+from tests.support.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.one_database
 
@@ -64,8 +65,12 @@ async def doors(context: ServiceContext) -> AsyncIterator[Doors]:
         async with serving(context, path) as (host, port):
             unix = httpx.AsyncHTTPTransport(uds=str(path))
             async with (
-                httpx.AsyncClient(transport=unix, base_url="http://localhost") as own,
-                httpx.AsyncClient(base_url=f"http://{host}:{port}", trust_env=False) as tcp,
+                httpx.AsyncClient(
+                    transport=unix, base_url="http://localhost", timeout=WAIT_SECONDS
+                ) as own,
+                httpx.AsyncClient(
+                    base_url=f"http://{host}:{port}", trust_env=False, timeout=WAIT_SECONDS
+                ) as tcp,
             ):
                 yield Doors(own, tcp, path)
 

@@ -25,7 +25,7 @@ from quarterdeck.service.listeners import TcpListener, UnixListener
 from quarterdeck.service.server import serve
 from quarterdeck.service.start import build_service
 from tests.service.people import People, bearing, key_of, settle, token_of
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -128,7 +128,7 @@ async def test_what_the_route_of_a_tool_refuses_is_refused(
         # Over the owner's socket, but not as the owner.
         refused = await call(client, "create_replica", repository="/srv/private")
         assert "admin" in refused, refused
-    async with httpx.AsyncClient(headers=bearing(token) | ACCEPT) as http:
+    async with httpx.AsyncClient(headers=bearing(token) | ACCEPT, timeout=WAIT_SECONDS) as http:
         answer = await http.post(served.url, json=LIST)
         assert (answer.status_code, answer.json()["code"]) == (400, "ORG_HEADER_REQUIRED")
 
@@ -140,7 +140,7 @@ async def test_a_key_that_is_deleted_ends_what_runs_with_it(
     key = await key_of(context, people.organization)
     keys = urljoin(served.url, "/v1/organization/api-keys")
     async with (
-        httpx.AsyncClient(headers=owner) as http,
+        httpx.AsyncClient(headers=owner, timeout=WAIT_SECONDS) as http,
         connected(served, bearing(key)) as client,
     ):
         waiting = asyncio.create_task(call(client, "wait", replica=working, timeout_seconds=3600))
@@ -157,7 +157,7 @@ async def test_a_key_that_is_deleted_ends_what_runs_with_it(
 async def test_without_a_key_there_is_only_the_error(
     served: Served, headers: dict[str, str]
 ) -> None:
-    async with httpx.AsyncClient(headers=headers | ACCEPT) as http:
+    async with httpx.AsyncClient(headers=headers | ACCEPT, timeout=WAIT_SECONDS) as http:
         for method in ("POST", "GET", "DELETE"):
             answer = await http.request(method, served.url, json=LIST)
             assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHORIZED")
@@ -175,7 +175,9 @@ async def test_callers_inside_replicas_are_refused(
     sealed = context.vault.seal(workspace, secret)
     await new_workspace(context.database, id=workspace, engine_secret_sealed=sealed)
     transport = httpx.AsyncHTTPTransport(uds=str(home.inside_socket))
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://test", timeout=WAIT_SECONDS
+    ) as http:
         for shown in (key, secret):
             headers = bearing(shown) | {"X-Workspace-Id": workspace} | ACCEPT
             answer = await http.post("/v1/mcp", json=LIST, headers=headers)
@@ -186,7 +188,7 @@ async def test_web_pages_and_other_methods_are_refused(
     served: Served, context: ServiceContext, people: People
 ) -> None:
     key = bearing(await key_of(context, people.organization))
-    async with httpx.AsyncClient(headers=key | ACCEPT) as http:
+    async with httpx.AsyncClient(headers=key | ACCEPT, timeout=WAIT_SECONDS) as http:
         page = await http.post(served.url, json=LIST, headers={"Origin": "http://evil.example"})
         assert (page.status_code, page.json()["code"]) == (403, "FORBIDDEN")
         for method in ("GET", "DELETE"):
@@ -209,7 +211,7 @@ async def test_no_stream_of_changes_is_opened(
     meta = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientCapabilities": {}}
     params = {"_meta": meta, "notifications": {"toolsListChanged": True}}
     body = LIST | {"method": "subscriptions/listen", "params": params}
-    async with httpx.AsyncClient(headers=key | ACCEPT | version) as http:
+    async with httpx.AsyncClient(headers=key | ACCEPT | version, timeout=WAIT_SECONDS) as http:
         answer = await http.post(served.url, json=body)
         assert answer.json()["error"]["message"] == "Method not found", answer.text
 
@@ -261,7 +263,7 @@ async def test_calls_at_once_are_bounded(
     key = bearing(await key_of(context, people.organization))
     async with (
         connected(served, key) as client,
-        httpx.AsyncClient(headers=key | ACCEPT) as http,
+        httpx.AsyncClient(headers=key | ACCEPT, timeout=WAIT_SECONDS) as http,
     ):
         waiting = asyncio.create_task(call(client, "wait", replica=working, timeout_seconds=3600))
         await eventually(lambda: served.tools._calls == 1)

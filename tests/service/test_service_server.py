@@ -94,7 +94,9 @@ async def running(context: ServiceContext, *listeners: Listener) -> AsyncIterato
 def over(path: Path, key: str) -> httpx.AsyncClient:
     headers = {"Authorization": f"Bearer {key}"}
     transport = httpx.AsyncHTTPTransport(uds=str(path))
-    return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
+    return httpx.AsyncClient(
+        transport=transport, base_url="http://test", headers=headers, timeout=WAIT_SECONDS
+    )
 
 
 def key_of(home: Home) -> str:
@@ -129,7 +131,7 @@ async def test_it_answers_on_both_kinds_of_socket(context: ServiceContext, home:
         assert home.socket.stat().st_mode & 0o777 == 0o600
         assert (await unix.get("/v1/environments")).status_code == 200
         host, port = bound[1].address
-        async with httpx.AsyncClient() as tcp:
+        async with httpx.AsyncClient(timeout=WAIT_SECONDS) as tcp:
             assert (await tcp.get(f"http://{host}:{port}/v1/health")).status_code == 200
             assert (await tcp.get(f"http://{host}:{port}/v1/agents")).status_code == 401
     assert not home.socket.exists()

@@ -67,7 +67,7 @@ class Owner:
         raise AssertionError(error)
 
     async def until_asked(self, times: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.asked) < times:
                 self.told.clear()
                 await self.told.wait()

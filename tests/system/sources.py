@@ -48,7 +48,7 @@ class Source:
 
     def wait_asked(self) -> None:
         """Until git waits for an answer."""
-        assert self._server.asked.wait(30)
+        assert self._server.asked.wait(60)
 
     def release(self) -> None:
         self._server.gate.set()

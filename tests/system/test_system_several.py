@@ -13,7 +13,7 @@ import pytest
 from quarterdeck.service.vault import Vault
 from tests.support.installation import Follower, block, refused, runs
 from tests.support.postgresql import Server
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_SECONDS, until
 from tests.system.several import Pair, Screen, paired
 
 AWAY = (502, "ENGINE_UNREACHABLE", "The service that has this replica cannot be reached")
@@ -132,10 +132,12 @@ def test_previews_are_opened_closed_and_told_through_the_other(pair: Pair, repli
     for service in pair.both:
         (told,) = service.get(f"/v1/workspaces/{replica}/previews")["previews"]
         assert told["publicUrl"] == url
-    assert httpx.get(f"{url}v1/health", trust_env=False).json()["status"] == "ok"
+    assert (
+        httpx.get(f"{url}v1/health", trust_env=False, timeout=WAIT_SECONDS).json()["status"] == "ok"
+    )
     gone = pair.other.ask("DELETE", f"/v1/workspaces/{replica}/previews/{port}")
     assert gone.json() == {"success": True, "port": port}
-    assert httpx.get(url, trust_env=False).status_code == 404
+    assert httpx.get(url, trust_env=False, timeout=WAIT_SECONDS).status_code == 404
 
 
 @pytest.mark.long

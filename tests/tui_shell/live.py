@@ -74,7 +74,7 @@ class Installation:
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(20)
+            self.process.wait(60)
 
     def client(self) -> Client:
         from quarterdeck.local.home import Home

@@ -29,7 +29,7 @@ def test_the_writer_goes_on_when_the_terminal_is_gone() -> None:
             ended.set()
 
         threading.Thread(target=write, daemon=True).start()
-        assert ended.wait(30)
+        assert ended.wait(60)
         assert outlet.lost is not None
     with pytest.raises(OSError):
         file.close()

@@ -13,6 +13,7 @@ from textual.worker import WorkerCancelled
 
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.textual_ext.worker_cleanup import WorkerCleanup
+from tests.support.waiting import WAIT_SECONDS
 
 
 class Slow(Static):
@@ -181,7 +182,7 @@ async def test_what_waits_for_a_frame_is_done_though_the_screen_before_it_closes
         dialog._callbacks.clear()
         free.set()
         await app.pop_screen()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_SECONDS):
             await called.wait()
         page.call_after_refresh(call)
         await pilot.pause()

@@ -140,7 +140,7 @@ def test_a_terminal_that_goes_away_ends_it(
     # As a multiplexer that died: nobody sends SIGHUP to a group that ignores it.
     os.close(program._master)
     program._master = -1
-    assert program.process.wait(10) is not None
+    assert program.process.wait(60) is not None
 
 
 @pytest.mark.long

@@ -446,5 +446,5 @@ async def test_ctrl_c_stops_a_flood(
         await pilot.press("ctrl+c")
         # Not alone in its line: the kernel drops what waits, so the echo of the key may stand behind
         # half a sequence, and the end of the line is then a part of that.
-        await wait_for(lambda: app.view.screen_text[_last(app.view)].endswith("$"), 30)
+        await wait_for(lambda: app.view.screen_text[_last(app.view)].endswith("$"), 60)
         assert "\x03" in source.sent

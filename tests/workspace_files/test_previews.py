@@ -15,7 +15,7 @@ from quarterdeck.service.listeners import TcpListener, bind
 from quarterdeck.service.previews import reverse_proxy
 from quarterdeck.service.previews import reverse_proxy as exchange
 from quarterdeck.service.previews.service import MOST_PREVIEWS
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 from tests.workspace_files.conftest import RealWorld, opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -130,7 +130,7 @@ async def test_previews_are_bounded_and_never_the_services_own(
     listed = (await world.client.get(f"/v1/replica/{active}/previews")).json()["previews"]
     url = next(one["publicUrl"] for one in listed if one["port"] == taken)
     with closing(bind(TcpListener("127.0.0.1", taken))):
-        async with httpx.AsyncClient(trust_env=False) as browser:
+        async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as browser:
             refused = await browser.get(url)
     assert refused.status_code == 502
     assert "the service's own" in refused.text
@@ -186,7 +186,7 @@ async def test_who_may_open_one(world: RealWorld, active: str) -> None:
 async def test_requests_are_passed_on(world: RealWorld, active: str) -> None:
     port, url = await serving(world, active)
     token = url.split("/")[3]
-    async with httpx.AsyncClient() as browser:
+    async with httpx.AsyncClient(timeout=WAIT_SECONDS) as browser:
         got = await browser.get(f"{url}a/b?q=1", headers={"Connection": "X-Mine", "X-Mine": "1"})
         said = got.text.splitlines()
         assert said[0] == "/a/b?q=1"
@@ -243,7 +243,7 @@ async def test_a_protocol_can_be_switched(world: RealWorld, active: str) -> None
 async def test_only_open_previews_of_active_workspaces(world: RealWorld, active: str) -> None:
     port, url = await serving(world, active)
     base = "/".join(url.split("/")[:3])
-    async with httpx.AsyncClient() as browser:
+    async with httpx.AsyncClient(timeout=WAIT_SECONDS) as browser:
         for wrong in (f"{base}/", f"{base}/{'0' * 32}/", f"{base}/{port}/"):
             assert (await browser.get(wrong)).status_code == 404
         await world.set_status(active, "sleeping")
@@ -304,7 +304,7 @@ async def test_connections_without_a_request_keep_nobody_out(
             _, writer = await asyncio.open_connection(*url.split("/")[2].split(":"))
             stack.callback(writer.close)
             writer.write(b"GET / HT")
-        async with httpx.AsyncClient() as browser:
+        async with httpx.AsyncClient(timeout=WAIT_SECONDS) as browser:
             assert (await browser.get(url)).status_code == 200
     assert len([one for one in caplog.messages if "without one" in one]) == 1
 
@@ -316,7 +316,7 @@ async def test_one_replica_cannot_take_the_connections_of_others(tight: RealWorl
     free = await tight.client.post(
         "/v1/previews", json={"port": 1}, headers=await as_workspace(tight, other)
     )
-    async with httpx.AsyncClient() as browser, AsyncExitStack() as stack:
+    async with httpx.AsyncClient(timeout=WAIT_SECONDS) as browser, AsyncExitStack() as stack:
         held = [browser.stream("GET", f"{url}stream") for _ in range(4)]
         texts = [(await stack.enter_async_context(one)).aiter_text() for one in held]
         assert [await anext(text) for text in texts] == ["one"] * 4
@@ -326,7 +326,7 @@ async def test_one_replica_cannot_take_the_connections_of_others(tight: RealWorl
             "The replica of this preview has too many connections.\n",
         )
         assert (await browser.get(free.json()["preview"]["publicUrl"])).status_code == 502
-    async with httpx.AsyncClient() as browser:
+    async with httpx.AsyncClient(timeout=WAIT_SECONDS) as browser:
 
         async def served() -> bool:  # although the program has not answered those that left
             return (await browser.get(url)).status_code == 200
@@ -338,7 +338,7 @@ async def test_a_head_is_bounded(
     world: RealWorld, active: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, url = await serving(world, active)
-    async with httpx.AsyncClient() as browser:
+    async with httpx.AsyncClient(timeout=WAIT_SECONDS) as browser:
         fields = {f"X-{n}": "1" for n in range(101)}
         assert (await browser.get(url, headers=fields)).status_code == 431
     monkeypatch.setattr(exchange, "HEAD_SECONDS", 0.05)
@@ -352,7 +352,7 @@ async def test_addresses_stay_over_a_restart(world: RealWorld, active: str) -> N
     _, url = await serving(world, active)
     await world.stop()
     await world.start()
-    async with httpx.AsyncClient() as browser:
+    async with httpx.AsyncClient(timeout=WAIT_SECONDS) as browser:
 
         async def back() -> bool:
             return (await browser.get(url)).status_code == 200

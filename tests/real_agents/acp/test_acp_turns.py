@@ -17,6 +17,7 @@ from quarterdeck.transcript.blocks import ToolState
 from tests.real_agents.acp.place import ALLOW, REJECT, Talk, Waiter
 from tests.real_agents.model.dialect import USAGE
 from tests.real_agents.served import PLANTED
+from tests.support.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -288,7 +289,7 @@ def ports_of(pid: int) -> list[int]:
 async def test_nobody_else_is_let_in(talk: Talk) -> None:
     assert talk.session.process_id
     ports = ports_of(talk.session.process_id)
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as client:
         for port in ports:
             for path in ("/session", "/config", "/"):
                 answer = await client.get(f"http://127.0.0.1:{port}{path}")

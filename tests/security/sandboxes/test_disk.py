@@ -38,7 +38,7 @@ class Reports:
     async def next(self) -> tuple[str, str]:
         while not self.heard:
             self._changed.clear()
-            await asyncio.wait_for(self._changed.wait(), 20)
+            await asyncio.wait_for(self._changed.wait(), 60)
         return self.heard.pop(0)
 
 
