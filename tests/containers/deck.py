@@ -76,7 +76,7 @@ class Deck:
             others={"docker": self.driver},
             switchboard=self.driver.switchboard,
         ) as context:
-            settings = FleetSettings(backoff=(0.01, 0.05, 0.1))
+            settings = FleetSettings(backoff=(0.01, 0.05, 0.1), link_wait=10.0)
             self.service = build_service(context, settings)
             listeners = [TcpListener(self.host, self.port), UnixListener(self.home.socket)]
             await serve(self.service, listeners, ready.set_result, inside=self.inside)

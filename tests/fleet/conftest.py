@@ -31,7 +31,7 @@ AGENTS = [
     Agent(id="codex", name="Codex", available=False, reason="codex is not installed."),
 ]
 SETTINGS = FleetSettings(
-    link_wait=1.0,
+    link_wait=10.0,  # an active replica may not be linked yet, on a busy machine
     link_limit=5.0,
     call_limit=10.0,
     drain_limit=5.0,

@@ -351,7 +351,7 @@ async def test_after_another_boot_replicas_sleep(world: World) -> None:
 class TestHanging:
     @pytest.fixture
     def settings(self) -> FleetSettings:
-        return replace(SETTINGS, call_limit=0.5, heartbeat=60, link_limit=0.5)
+        return replace(SETTINGS, call_limit=0.5, heartbeat=60, link_limit=0.5, link_wait=1.0)
 
     async def test_a_hanging_engine_is_told_as_unreachable(self, world: World) -> None:
         made = await world.create()
@@ -417,6 +417,7 @@ async def test_calls_wait_while_an_engine_is_started_again(world: World) -> None
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("settings", [replace(SETTINGS, link_wait=0.1)])
 async def test_calls_do_not_wait_for_ever_for_an_engine(world: World) -> None:
     made = await world.create()
     world.driver.start_error = SandboxError("It does not start.")

@@ -29,7 +29,7 @@ AGENTS = [
     Agent(id="builtin", name="Built-in", available=True),
     Agent(id="gemini", name="Gemini", available=False, missing_keys=["GEMINI_API_KEY"]),
 ]
-SETTINGS = FleetSettings(pool_interval=0.2)
+SETTINGS = FleetSettings(pool_interval=0.2, link_wait=10.0)
 
 
 @dataclass

@@ -99,7 +99,7 @@ async def opened() -> AsyncGenerator[RealWorld]:
     with TemporaryDirectory(prefix="qd-") as directory:
         home = Home(Path(directory))
         home.root.chmod(0o755)
-        made = RealWorld(home, ProcessDriver(home), FleetSettings())  # type: ignore[arg-type]
+        made = RealWorld(home, ProcessDriver(home), FleetSettings(link_wait=10.0))  # type: ignore[arg-type]
         await made.start()
         try:
             yield made
