@@ -123,13 +123,17 @@ async def test_nothing_that_the_next_engine_tells_is_missed(scripted: World) -> 
     sent = await world.send(made, "two")
     await world.done(made, sent["message_id"])
     await rested(world, made)
-    lines = [
-        JournalEntry.model_validate_json(line)
-        for line in path.read_text().splitlines()
-        if line[0] != "#"
-    ]
-    row = await world.context.database.read(lambda c: find_workspace(c, made))
-    assert row is not None and row.journal_index == lines[-1].index
+
+    async def caught_up() -> list[JournalEntry] | None:
+        lines = [
+            JournalEntry.model_validate_json(line)
+            for line in path.read_text().splitlines()
+            if line[0] != "#"
+        ]
+        row = await world.context.database.read(lambda c: find_workspace(c, made))
+        return lines if row is not None and row.journal_index == lines[-1].index else None
+
+    lines = await eventually(caught_up, "the whole journal")
     stored = [one["payload"] for one in await world.events(made)]
     assert all(public_payload(one) in stored for one in lines)
     assert len(await world.events(made, "engine.ready")) == 2
