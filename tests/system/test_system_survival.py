@@ -128,7 +128,7 @@ def test_killed_in_a_streaming_turn_with_messages_in_the_queue(
     id = deck.create(stocked)
     follower = Follower(deck, id)
     engine = deck.engine(id)
-    script = "for i in $(seq 200); do echo line $i; test -e /tmp/enough || sleep 0.02; done"
+    script = "i=0; until [ -e /tmp/enough ]; do i=$((i+1)); echo line $i; sleep 0.02; done"
     first = deck.send(id, block(script))
     until(lambda: follower.printed("line 3"), "streamed output")
     queued = [deck.send(id, block(f"echo {word} >> /tmp/said")) for word in ("one", "two")]
@@ -153,7 +153,7 @@ def test_a_terminal_that_prints_meanwhile(deck: Installation, stocked: str) -> N
     path = f"{base}/{deck.post(base, {'cols': 80, 'rows': 24}, 201)['session']['id']}"
     script = (
         "stty -echo; for i in $(seq 300); do printf 'line-%s-%01000d\\n' $i 0;"
-        " test -e /tmp/enough || sleep 0.01; done; exit 7\n"
+        " until [ -e /tmp/enough ]; do sleep 0.01; [ $i -ge 100 ] || break; done; done; exit 7\n"
     )
     typed = {"data": script, "generation": 1, "sequence": 0}
     deck.post(f"{path}/input", typed)
