@@ -1,7 +1,6 @@
 """Engines that connect to their service with TLS, by a certificate that is pinned."""
 
 import asyncio
-import socket
 import ssl
 import stat
 import sys
@@ -18,18 +17,13 @@ from quarterdeck.service.listeners import InsideTcpListener
 from tests.containers.deck import Deck
 from tests.containers.processes import ProcessContainers
 from tests.support.git import git, make_repository
+from tests.support.installation import free_port
 from tests.support.waiting import eventually
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "shop")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 async def listen(deck: Deck, path: Path, host: str = "127.0.0.1") -> HomeAddress:

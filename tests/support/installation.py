@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 from uuid import uuid4
 
@@ -27,8 +28,11 @@ PROGRAM = (sys.executable, "-P", "-m", "quarterdeck")
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+    """A port below those that connections are given, so that none has it while a service restarts."""
+    while True:
+        port = SystemRandom().randrange(20_000, 32_000)  # not the generator that each test seeds
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def block(script: str) -> str:

@@ -1,7 +1,6 @@
 """Previews through the real service, of real programs in real sandboxes (docs/interface.md 6)."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing
 from typing import Any
@@ -15,6 +14,7 @@ from quarterdeck.service.listeners import TcpListener, bind
 from quarterdeck.service.previews import reverse_proxy
 from quarterdeck.service.previews import reverse_proxy as exchange
 from quarterdeck.service.previews.service import MOST_PREVIEWS
+from tests.support.installation import free_port
 from tests.support.waiting import WAIT_SECONDS, eventually
 from tests.workspace_files.conftest import RealWorld, opened
 
@@ -63,12 +63,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *a): pass
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 async def as_workspace(world: RealWorld, id: str) -> dict[str, str]:
