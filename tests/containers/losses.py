@@ -96,6 +96,16 @@ async def ended(deck: Deck, id: str, turns: int) -> list[dict[str, Any]]:
     return await eventually(there, f"the end of {turns} turns")
 
 
+async def restored(deck: Deck, id: str) -> str:
+    """Wait until the chat says what was restored, which it does once; return that.
+
+    It says so when it is opened, after the replica has become active.
+    """
+    (note,) = await eventually(lambda: history(deck, id, "git-operation"), "the note")
+    assert note["operation"] == "restore"
+    return note["text"]
+
+
 async def rest(deck: Deck, id: str) -> None:
     await deck.post(f"/v1/replica/{id}/sleep")
 
@@ -121,7 +131,12 @@ async def forked_from_its_save(deck: Deck, environment: str, asleep: bool) -> No
     there = await deck.run(fork["id"], STATE)
     assert there == seen.replace(f"qd/{name}", f"qd/{fork['name']}", 1)
     # Its chat goes on where the other one's was, and they are independent.
-    notes = await history(deck, fork["id"], "git-operation")
+
+    async def told() -> list[dict[str, Any]] | None:
+        notes = await history(deck, fork["id"], "git-operation")
+        return notes if len(notes) > 1 else None
+
+    notes = await eventually(told, "the notes")
     assert [one["operation"] for one in notes] == ["fork", "restore"]
     assert notes[1]["text"].startswith("The files are those of the other replica's save of ")
     await deck.post(f"/v1/replica/{fork['id']}/messages", block("echo fork > fork"))
@@ -149,8 +164,7 @@ async def lost_in_sleep(deck: Deck, environment: str, lose: Lose) -> None:
     assert (await deck.get(f"/v1/replica/{id}/checkpoints"))["checkpoints"] == checkpoints != []
     assert "ignored" not in (await deck.run(id, "ls shop")).split()
     assert (await deck.get(f"/v1/replica/{id}/canvas/plan.md"))["content"] == "a plan\n"
-    (note,) = await history(deck, id, "git-operation")
-    assert note["operation"] == "restore" and "shop" in note["text"]
+    assert "shop" in await restored(deck, id)
     # The agent's session goes on, its next turn is saved, and nobody is told again.
     await deck.post(f"/v1/replica/{id}/messages", block("echo after > after"))
     assert len(await ended(deck, id, 2)) == 2
@@ -184,6 +198,5 @@ async def lost_in_a_turn(deck: Deck, environment: str, lose: Lose) -> None:
     assert seen == ["first", "third", "fourth", "more", "first", "README", "ran"]
     said = [one["text"] for one in await history(deck, id, "user-message")]
     assert [one.split()[2] for one in said] == ["first", "second", "third", "fourth"]
-    (note,) = await history(deck, id, "git-operation")
-    assert note["operation"] == "restore"
+    await restored(deck, id)
     await until_saved(deck, id, "ran", "first\nthird\nfourth\n")

@@ -24,6 +24,7 @@ from tests.containers.losses import (
     lost_in_sleep,
     repositories,
     rest,
+    restored,
     save_of,
     until_all_saved,
     until_saved,
@@ -213,8 +214,7 @@ async def test_a_missing_archive_is_replaced_by_the_save(deck: Deck, repository:
         await deck.run(id, "cd shop && cat new turn && git log --format=%s -1")
         == "new\nturn\nmine\n"
     )
-    (note,) = await history(deck, id, "git-operation")
-    assert note["operation"] == "restore" and "shop" in note["text"]
+    assert "shop" in await restored(deck, id)
 
 
 @pytest.mark.long
@@ -263,10 +263,10 @@ async def test_a_damaged_save_is_told_once_and_made_again(deck: Deck, repository
     await deck.containers.destroy(id)
     await wake(deck, id)
     assert await deck.run(id, "cat shop/turn shop/later") == "turn\n2\n"
-    (note,) = await history(deck, id, "git-operation")
-    assert "damaged" not in note["text"]
+    note = await restored(deck, id)
+    assert "damaged" not in note
     # The restored files are told of last.
-    errors = await told(deck, id, note["text"])
+    errors = await told(deck, id, note)
     assert len([one for one in errors if f"{id}.damaged-1.git" in one]) == 1
     await deck.client.delete(f"/v1/replica/{id}")
     assert [*deck.home.saves.iterdir()] == []
@@ -292,8 +292,8 @@ async def test_what_can_be_read_of_a_damaged_save_is_restored(deck: Deck, reposi
     await wake(deck, id)
     seen = await deck.run(id, "cd shop && ls && git status --short && git log --format=%s -1")
     assert seen.split() == ["README", "turn", "??", "turn", "mine"]
-    (note,) = await history(deck, id, "git-operation")
-    assert "The save was damaged. Lost are: shop/new." in note["text"]
+    note = await restored(deck, id)
+    assert "The save was damaged. Lost are: shop/new." in note
     await until_saved(deck, id, "turn", "turn\n")
     await deck.run(id, "echo again > shop/new")
     await rest(deck, id)
@@ -316,14 +316,14 @@ async def test_a_restore_that_was_cut_off_is_done_again(deck: Deck, repository: 
             path.unlink()
     await wake(deck, id)
     assert [*(place / "state" / "agents").rglob("session*")]
-    (note,) = await history(deck, id, "git-operation")
-    assert "restored" in note["text"]
+    note = await restored(deck, id)
+    assert "restored" in note
     # The agent reads it before the next message.
     lines = (place / "state" / "journal.jsonl").read_text().splitlines()
     notices = [
         json.loads(line[1:])["data"] for line in lines if line.startswith('#{"kind":"notices"')
     ]
-    assert [one["notices"] for one in notices] == [[note["text"]]]
+    assert [one["notices"] for one in notices] == [[note]]
 
 
 @pytest.mark.long
@@ -347,8 +347,8 @@ async def test_a_save_is_bounded(
     await wake(deck, id)
     assert sorted((await deck.run(id, "ls shop")).split()) == ["README", "number", "small"]
     assert (await deck.run(id, "ls ~/.quarterdeck/canvas")).split() == ["one"]
-    (note,) = await history(deck, id, "git-operation")
-    assert "shop/large" in note["text"] and "canvas/two" in note["text"]
+    note = await restored(deck, id)
+    assert "shop/large" in note and "canvas/two" in note
 
 
 @pytest.mark.long
