@@ -46,6 +46,17 @@ async def idle(world: World, **body: Any) -> str:
     return made
 
 
+async def ended(world: World, made: str) -> None:
+    """A turn has ended, and its last entry is stored: later it would count as activity then."""
+
+    async def there() -> bool:
+        types = [one["type"] for one in await world.events(made)]
+        _, completed, after = "\n".join(types).rpartition("chat.turn.completed")
+        return bool(completed) and "chat.updated" in after
+
+    await eventually(there, "the end of a turn")
+
+
 # Idleness
 
 
@@ -140,7 +151,7 @@ async def test_an_engine_whose_clock_is_wrong_sleeps_when_it_is_time(
 ) -> None:
     world.driver.skew = timedelta(minutes=minutes)
     made = await idle(world, message="hello")
-    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    await ended(world, made)
     at = datetime.fromisoformat((await world.get(made))["last_activity_at"])
     assert abs(at - time()) < timedelta(minutes=30)
     time.move(minutes=59)
@@ -159,7 +170,7 @@ async def test_what_happened_while_there_was_no_service_is_not_in_the_future(wor
     await world.stop()
     world.driver.let_go(made)
     await world.start()
-    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    await ended(world, made)
     at = datetime.fromisoformat((await world.get(made))["last_activity_at"])
     assert at <= world.context.clock()
 
@@ -215,7 +226,7 @@ async def test_sleep_when_done(world: World, time: Time) -> None:
     assert await status(world, made) == "active"
     world.driver.let_go(made)
     chat = (await world.get(made))["chats"][0]["id"]
-    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    await ended(world, made)
     await felt(world, made)
     assert (await world.queue(made, chat))["queue"] == []
     time.move(seconds=10)
@@ -232,7 +243,7 @@ async def test_sleep_when_done(world: World, time: Time) -> None:
 
 async def test_a_queue_is_worked_off_before_it_is_done(world: World, time: Time) -> None:
     made = await world.create(message="first", lifecycle_policy="sleep_when_done")
-    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    await ended(world, made)
     await world.send(made, "wait")
     await felt(world, made)
     time.move(minutes=1)
@@ -250,7 +261,7 @@ async def test_without_a_turn_nothing_is_done(world: World, time: Time) -> None:
 @pytest.mark.long
 async def test_archive_when_done(world: World, time: Time) -> None:
     made = await world.create(message="one", lifecycle_policy="archive_when_done")
-    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    await ended(world, made)
     await felt(world, made)
     time.move(seconds=10)
     await look(world)
@@ -263,7 +274,7 @@ async def test_a_service_that_was_killed_after_the_turn_knows_that_it_is_done(
     world: World, time: Time
 ) -> None:
     made = await world.create(message="one", lifecycle_policy="sleep_when_done")
-    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    await ended(world, made)
     await world.stop()
     await world.start()
     world.context.clock = time
@@ -366,7 +377,7 @@ async def test_what_cannot_be_archived_is_tried_again_later(world: World, time: 
 @pytest.mark.long
 async def test_archived_files_come_back_with_a_message(world: World) -> None:
     made = await world.create(message="one")
-    await eventually(lambda: world.events(made, "chat.turn.completed"))
+    await ended(world, made)
     assert (await world.post(made, "/archive")).json() == {"success": True}
     assert not world.driver.place(made).exists()
     history = (await world.client.get(f"/v1/replica/{made}/history")).json()["events"]
