@@ -3,14 +3,26 @@
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from uuid import UUID
+
+import pytest
 
 from quarterdeck.wire.replicas import WorkspaceStatus
 from tests.support.program import Program
 from tests.support.waiting import WAIT_SECONDS, pauses
+from tests.tui_shell.conftest import new_installation
 from tests.tui_shell.live import Installation
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    """A service of the test's own: what it has put into the database, a second run would find."""
+    with new_installation(tmp_path) as made:
+        yield made
+
 
 Row = Mapping[str, object]
 

@@ -8,9 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.bench.table import resident_mb
-from tests.end_to_end.at_rest import Row, cockpit, database, insert, one_asleep
+from tests.end_to_end.at_rest import Row, cockpit, database, insert, installation, one_asleep
 from tests.support.program import Program
-from tests.tui_shell.conftest import installation
 from tests.tui_shell.live import Installation
 
 __all__ = ["installation"]

@@ -4,7 +4,8 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,16 @@ def frozen(tmp_path: Path) -> FrozenCockpit:
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """One service for the tests of a module."""
+    with new_installation(tmp_path_factory.mktemp("work")) as made:
+        yield made
+
+
+@contextmanager
+def new_installation(work: Path) -> Generator[Installation]:
+    """A service that runs, with a repository in a directory of the test."""
     require("git")
     with tempfile.TemporaryDirectory(prefix="qd-") as directory:
-        repository = tmp_path_factory.mktemp("work") / "shop"
+        repository = work / "shop"
         repository.mkdir()
         (repository / "README").write_text("A shop.\n")
         commit_files(repository)
