@@ -46,7 +46,7 @@ async def test_a_failed_start_says_why_and_is_tried_again_by_key(live: Installat
         await desk.press("6")
         await desk.see("● shop (its own)")
         await open_gate(live, 4)
-        await desk.see("✗ failed: The start hook", "ended with code 4", "w retry")
+        await desk.see("✗ failed: The start hook", "ended with code 4", "retry")
         await desk.see("✗ start shop (its own)", "exit 4")
         await desk.press("w")
         await desk.see("◌ preparing: the hook shop", "● shop (its own)", "first step")

@@ -63,6 +63,46 @@ def test_search_goes_back_from_the_cursor_and_around(core: GhosttyCore) -> None:
     assert line_here(core).startswith("line 199 ")
 
 
+@pytest.mark.parametrize("size", [(50, 10), (40, 8), (40, 12)])
+def test_a_search_stays_at_its_match_in_another_size(
+    core: GhosttyCore, size: tuple[int, int]
+) -> None:
+    core.feed(LINES)
+    core.take_rows()
+    core.start_reading()
+    core.find("needle")
+    core.read(Step.NEXT_MATCH)
+    core.resize(*size)
+    core.take_rows()
+    assert core.state().reading[1:] == (200, 2)
+    assert line_here(core).startswith("line 198 ")
+    core.read(Step.NEXT_MATCH)
+    assert core.state().reading[1:] == (200, 3)
+    assert line_here(core).startswith("line 197 ")
+
+
+@pytest.mark.parametrize(
+    ("step", "number"), [(Step.NEXT_MATCH, 197), (Step.PREVIOUS_MATCH, 199)], ids=["older", "newer"]
+)
+@pytest.mark.parametrize("times", [1, 15])
+def test_a_search_goes_on_from_the_cursor_after_newer_matches(
+    core: GhosttyCore, times: int, step: Step, number: int
+) -> None:
+    core.feed(LINES)
+    core.take_rows()
+    core.start_reading()
+    core.find("needle")
+    core.read(Step.NEXT_MATCH)
+    core.feed(LINES * times)
+    core.take_rows()
+    assert line_here(core).startswith("line 198 ")
+    newer, total = 200 * times, 200 * (times + 1)
+    assert core.state().reading[1:] in ((total, newer + 2), (total, 0))
+    core.read(step)
+    assert core.state().reading[1:] == (total, newer + 200 - number)
+    assert line_here(core).startswith(f"line {number} ")
+
+
 def test_typing_a_search_begins_where_it_began(core: GhosttyCore) -> None:
     core.feed(b"abc\r\nabx\r\nab\r\n")
     core.take_rows()

@@ -59,11 +59,19 @@ def reading_words(reading: Reading, back: int, needle: str, *, named: bool) -> s
     """Return the position while reading; `named`: the search text is shown nowhere else."""
     parts = ["marking"] if reading.marking else []
     if needle:
-        found = f"{reading.match} of {reading.matches}" if reading.matches else "not found"
+        found = _found(reading)
         parts.append(f"{one_line(needle)}: {found}" if named else found)
     parts = parts or ["reading"]
     parts.append(f"{back} lines back" if back else "at the end")
     return " · ".join(parts)
+
+
+def _found(reading: Reading) -> str:
+    if reading.match:
+        return f"{reading.match} of {reading.matches}"
+    if reading.matches:
+        return "1 match" if reading.matches == 1 else f"{reading.matches} matches"
+    return "not found"
 
 
 def link_words(address: str, openable: bool) -> str:

@@ -107,9 +107,12 @@ class Searcher:
         return self._search is not None
 
     def find(self, text: str) -> None:
-        """Start a search for a text; end it when the text is empty."""
-        self.clear()
+        """Search for a text; end the search when the text is empty."""
         self._needle = text.encode("utf-8", "ignore")[:NEEDLE_BYTES]
+        self._start()
+
+    def _start(self) -> None:
+        self.clear()
         if not self._needle:
             return
         handle = ffi.new("GhosttySearch*")
@@ -134,26 +137,45 @@ class Searcher:
             lib.ghostty_search_free(self._search)
             self._search = None
 
-    def step(self, older: bool) -> Place | None:
-        """Go to the next match, wrapping around; return where it starts."""
-        if self._search is None:
-            return None
+    def step(self, older: bool, place: Place) -> Place | None:
+        """Go to the next match from a place, wrapping around; return where it starts.
+
+        The library steps from the match that it has selected. It selects another one when newer matches
+        are printed, and none when the size changes.
+        """
         self.refresh()
-        option = lib.GHOSTTY_SEARCH_OPT_SELECT_NEXT if older else lib.GHOSTTY_SEARCH_OPT_SELECT_PREV
-        if lib.ghostty_search_set(self._search, option, ffi.NULL):
-            return None
-        match = self._selected()
-        return None if match is None else self._grid.place(ffi.new("GhosttyGridRef*", match.start))
+        if self.place == place:
+            return self._step(older)
+        self._start()
+        found = self.step_before(place)
+        return found if older and found != place else self._step(older)
 
     def step_before(self, place: Place) -> Place | None:
-        """Go to the newest match that starts at or before a place, else to the newest of all."""
+        """Go to the newest match that starts at or before a place, else to the newest of all.
+
+        A search that has selected a match begins with the next older one.
+        """
         x, y = place
-        found = self.step(older=True)
+        found = self._step(older=True)
         for _ in range(self.matches):
             if found is None or (found[1], found[0]) <= (y, x):
                 return found
-            found = self.step(older=True)
+            found = self._step(older=True)
         return found
+
+    def _step(self, older: bool) -> Place | None:
+        if self._search is None:
+            return None
+        option = lib.GHOSTTY_SEARCH_OPT_SELECT_NEXT if older else lib.GHOSTTY_SEARCH_OPT_SELECT_PREV
+        if lib.ghostty_search_set(self._search, option, ffi.NULL):
+            return None
+        return self.place
+
+    @property
+    def place(self) -> Place | None:
+        """Where the selected match starts."""
+        match = None if self._search is None else self._selected()
+        return None if match is None else self._grid.place(ffi.new("GhosttyGridRef*", match.start))
 
     @property
     def matches(self) -> int:
@@ -163,7 +185,7 @@ class Searcher:
     @property
     def match(self) -> int:
         """The selected match, from 1; 0 is none."""
-        if self._search is None or self._selected() is None:
+        if self.place is None:
             return 0
         return self._count(lib.GHOSTTY_SEARCH_DATA_SELECTED_INDEX) + 1
 
@@ -243,7 +265,8 @@ class GhosttyReader:
         """The state of the reader, or None."""
         if not self.active:
             return None
-        return Reading(self._marking, self._searcher.matches, self._searcher.match)
+        here = self._searcher.place == self._place
+        return Reading(self._marking, self._searcher.matches, self._searcher.match if here else 0)
 
     @property
     def cursor(self) -> Place:
@@ -281,6 +304,8 @@ class GhosttyReader:
             self._scroll(wanted - bar.offset)
             self._row = self._place[1] - self._view()[1].offset
         self._searcher.refresh()
+        if self._searcher.matches and not self._searcher.match:  # the size has changed
+            self._searcher.step_before(self._place)
 
     def marks(self) -> Marks:
         """Return the search's marks in the part in view."""
@@ -308,7 +333,8 @@ class GhosttyReader:
                 self._swap()
             case Step.NEXT_MATCH | Step.PREVIOUS_MATCH:
                 self._origin = None
-                self._put(self._searcher.step(step is Step.NEXT_MATCH) or self._place)
+                here = self._place
+                self._put(self._searcher.step(step is Step.NEXT_MATCH, here) or here)
             case Step.NEXT_LINK | Step.PREVIOUS_LINK:
                 cols, bar = self._view()
                 way = 1 if step is Step.NEXT_LINK else -1
