@@ -76,6 +76,7 @@ async def walk(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)  # all screens in all themes
 @pytest.mark.parametrize("size", SIZES)
 async def test_every_screen(check_snapshots: Check, tmp_path: Path, size: str) -> None:
     themes = tuple(THEMES) if size == SIZE_OF_THEMES else ("dark",)
