@@ -15,14 +15,13 @@ from quarterdeck.wire.permissions import (
 )
 
 INHERITED = "environment"
-"""Stands for the policy of the replica's environment."""
-REMOVE = "remove"
+"""Selects the policy of the replica's environment."""
 PERMISSION_WORDS = (
     *(policy.value for policy in PermissionPolicy),
     INHERITED,
     "allow",
     "reject",
-    REMOVE,
+    "remove",
 )
 """What may follow `permissions`."""
 

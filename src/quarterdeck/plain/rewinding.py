@@ -26,8 +26,10 @@ async def rewind(session: Session, _: str) -> None:
         return
     with session.dialog():
         checkpoint = await _choose(session, checkpoints)
-        answer = await session.ask("Inform the agent? yes or no (Enter for yes):")
-        chat = answer in ("", "yes")
+        question = "Inform the agent? yes or no (Enter for yes):"
+        while (answer := await session.ask(question) or "yes") not in ("yes", "no"):
+            session.say("Type yes or no.")
+        chat = answer == "yes"
         session.say(what_rewinds(checkpoint, chat=chat))
     await session.confirm(f"Rewind to {_text(checkpoint)}?")
     await commands.rewind(replica.id, checkpoint.id, chat=chat)

@@ -44,7 +44,7 @@ ASK_AGAIN_SECONDS = 0.5
 """Pause between two requests for its own health while it does not answer."""
 
 TRIM_SECONDS = 300
-"""Free memory is given back to the system so often."""
+"""Interval at which free memory is returned to the system."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

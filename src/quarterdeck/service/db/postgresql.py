@@ -7,9 +7,9 @@ database are serialized, as in SQLite: an event's index is never seen before an 
 service decides on data that another is changing. Several services may share a database; each has a
 home of its own. The writer's connection holds a second lock, named by the home, while it is open: a
 home and a copy of it are never both served. When the connection is lost that lock goes with it, and
-the next write takes it again or fails. A service that acquires the lock of another
-home therefore knows that its owner cannot write now (`service.fleet.leases`). It belongs to a session: between service and server there
-must not be a pooler in transaction mode.
+the next write takes it again or fails. A service that acquires the lock of another home therefore knows
+that its owner cannot write now (`service.fleet.leases`). It belongs to a session: between service and
+server there must not be a pooler in transaction mode.
 """
 
 from hashlib import sha256
