@@ -11,6 +11,7 @@ from pyte.graphics import FG_BG_256
 from pyte.screens import Char
 
 from quarterdeck.tui.frames.graphics import NUMBERS, PLACEHOLDER
+from tests.support.visible import known_to_pyte
 
 WIDTH, HEIGHT = 8, 16
 """Pixels of a cell."""
@@ -44,13 +45,13 @@ class PictureTerminal:
             data, self._held = data[: begun.start()], begun[0]
         position = 0
         for found in _STRING.finditer(data):
-            self._stream.feed(data[position : found.start()])
+            self._stream.feed(known_to_pyte(data[position : found.start()]))
             position = found.end()
             if found["kitty"] is not None:
                 self._kitty(found["kitty"])
             else:
                 self._draw_sixel(decoded_sixel(found["sixel"]))
-        self._stream.feed(data[position:])
+        self._stream.feed(known_to_pyte(data[position:]))
 
     def _kitty(self, command: bytes) -> None:
         keys, _, payload = command.partition(b";")

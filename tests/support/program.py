@@ -16,7 +16,7 @@ from typing import Self
 
 import pyte
 
-from tests.support.visible import text_rows
+from tests.support.visible import known_to_pyte, text_rows
 
 READ = 65_536
 _REPLIES = {b"\x1b[5n": b"\x1b[0n", b"\x1b[?2026$p": b"\x1b[?2026;2$y"}
@@ -110,8 +110,7 @@ class Program:
         self.raw += data
         if self._answers:
             self._answer()
-        # pyte knows neither private-mode queries nor kitty's keyboard sequences; both draw nothing
-        self._stream.feed(_without_unknown(data))
+        self._stream.feed(known_to_pyte(data))
         return bool(data)
 
     def _answer(self) -> None:
@@ -186,7 +185,3 @@ class Program:
 
 def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-def _without_unknown(data: bytes) -> bytes:
-    return re.sub(rb"\x1b\[[<>=?][0-9;]*[u$cpqn]+|\x1b\[\?[0-9;]*\$p", b"", data)

@@ -1,7 +1,16 @@
 """What of a cell a person can see."""
 
+import re
+
 import pyte
 from pyte.screens import Char
+
+_UNKNOWN = re.compile(rb"\x1b\[[<>=?][0-9;]*[u$cpqn]+|\x1b\[\?[0-9;]*\$p")
+
+
+def known_to_pyte(data: bytes) -> bytes:
+    """The data without private-mode queries and kitty's keyboard sequences, which draw nothing."""
+    return _UNKNOWN.sub(b"", data)
 
 
 def visible(char: Char) -> tuple[object, ...]:

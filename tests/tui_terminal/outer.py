@@ -12,8 +12,8 @@ SEQUENCE = re.compile(
 )
 DRAWING = frozenset(b"mHABCDGdJKXPLM@STr")
 """Ends of sequences that move, erase, scroll and color, and do nothing else."""
-MODES = re.compile(rb"\x1b\[\?(?:25|2026)[hl]")
-"""The cursor shown or not, and a frame held back until it is whole."""
+OWN = re.compile(rb"\x1b\[(?:\?(?:25|2026)[hl]|5n)")
+"""The cursor shown or not, a frame held back until it is whole, and a question for the line's speed."""
 HIDDEN = frozenset(
     map(chr, [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)])
 )
@@ -36,7 +36,7 @@ def odd_sequences(raw: bytes) -> list[bytes]:
         one
         for one in sequences(raw)
         if not (one[1:2] == b"[" and one[-1] in DRAWING and one[2:3] not in b"?><=")
-        and not MODES.fullmatch(one)
+        and not OWN.fullmatch(one)
     ]
     found += [c.encode() for c in printed(raw) if _controls(c)]
     return found
