@@ -1,7 +1,17 @@
 """A queued upload is kept 24 hours, by the service's clock."""
 
-import pytest
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+from uuid import uuid4
 
+import pytest
+from sqlalchemy import Connection
+
+from quarterdeck.engine.link import EngineLink
+from quarterdeck.service.chats.delivery import hand_over
+from quarterdeck.service.chats.rows import Undelivered
+from quarterdeck.wire.engine import CanvasWritten, DeliverMessage, OpenChat, WriteCanvas
 from tests.fleet.conftest import Time, World
 from tests.support.waiting import eventually
 
@@ -68,3 +78,41 @@ async def test_a_late_wake_writes_only_what_is_younger_than_a_day(
 
     await eventually(written, "the upload")
     assert await canvas(scripted, made) == ["young.md"]
+
+
+async def test_waits_for_the_database_are_not_the_engines(
+    scripted: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await asleep(scripted)
+    await queue(scripted, made, "plan.md")
+    chat = (await scripted.client.get(f"/v1/replica/{made}/chats")).json()["chats"][0]["id"]
+    context, limit = scripted.context, 0.01
+    read, write = context.database.read, context.database.write
+
+    async def slow_read(fn: Callable[[Connection], Any]) -> Any:
+        await asyncio.sleep(2 * limit)
+        return await read(fn)
+
+    async def slow_write(fn: Callable[[Connection], Any]) -> Any:
+        await asyncio.sleep(2 * limit)
+        return await write(fn)
+
+    calls: list[str] = []
+
+    class Calls:
+        async def canvas_put(self, canvas: WriteCanvas) -> CanvasWritten:
+            calls.append(canvas.filename)
+            return CanvasWritten(filename=canvas.filename)
+
+        async def chat_open(self, chat: OpenChat) -> None:
+            calls.append(str(chat.chat_id))
+
+        async def chat_send(self, message: DeliverMessage) -> None:
+            calls.append(message.text)
+
+    monkeypatch.setattr(context.database, "read", slow_read)
+    monkeypatch.setattr(context.database, "write", slow_write)
+    message = Undelivered(str(uuid4()), chat, 0, "look", "{}")
+    link = cast("EngineLink", Calls())
+    await hand_over(context.database, link, made, message, context.clock, limit)
+    assert calls == ["plan.md", chat, "look"]

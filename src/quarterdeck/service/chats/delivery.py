@@ -92,8 +92,7 @@ class MessageDelivery:
         """Write the uploads that no message names, or not yet; messages wait for their own."""
         self._retry_at.pop(_LOOSE_UPLOADS, None)
         try:
-            async with asyncio.timeout(self._limit):
-                await write_queued(self._database, link, self._workspace_id, self._clock)
+            await write_queued(self._database, link, self._workspace_id, self._clock, self._limit)
         except EngineRefusedError as e:
             log.warning("An upload was refused: %s", e.message)
             self._retry_at[_LOOSE_UPLOADS] = monotonic() + self._pauses[-1]
@@ -129,8 +128,9 @@ class MessageDelivery:
             if message.id in handed:
                 continue
             try:
-                async with asyncio.timeout(self._limit):
-                    await hand_over(self._database, link, self._workspace_id, message, self._clock)
+                await hand_over(
+                    self._database, link, self._workspace_id, message, self._clock, self._limit
+                )
             except EngineRefusedError as e:
                 await self._refusal(message, e)
                 return
@@ -165,21 +165,28 @@ async def hand_over(
     workspace_id: str,
     message: Undelivered,
     clock: Callable[[], datetime],
+    limit: float | None = None,
 ) -> None:
     """Deliver one message; does nothing when the engine has it.
+
+    `limit` are the seconds for an answer of the engine. Waits for the database do not count: while
+    it is away, terminals and commands go on over the same link.
 
     Raises:
         EngineRefusedError: it was not accepted.
         EngineGoneError: the link was lost.
+        TimeoutError: the engine does not answer.
     """
-    await write_queued(database, link, workspace_id, clock)
+    await write_queued(database, link, workspace_id, clock, limit)
     chat = await retry_until_stored(
         lambda: database.read(lambda c: find_chat(c, workspace_id, message.chat_id))
     )
     if chat is None:
         raise EngineRefusedError.not_found("The chat of this message was deleted.")
-    await open_chat(link, chat)
-    await link.chat_send(as_delivery(message, await upload_paths(database, workspace_id, message)))
+    delivery = as_delivery(message, await upload_paths(database, workspace_id, message))
+    async with asyncio.timeout(limit):
+        await open_chat(link, chat)
+        await link.chat_send(delivery)
 
 
 async def upload_paths(database: Database, workspace_id: str, message: Undelivered) -> list[str]:

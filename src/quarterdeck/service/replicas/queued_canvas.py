@@ -1,5 +1,6 @@
 """Canvas files that wait for their replica."""
 
+import asyncio
 import base64
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
@@ -156,35 +157,47 @@ def claim_uploads(connection: Connection, uploads: Sequence[Upload], message_id:
 
 
 async def write_queued(
-    database: Database, link: EngineLink, workspace_id: str, clock: Callable[[], datetime]
+    database: Database,
+    link: EngineLink,
+    workspace_id: str,
+    clock: Callable[[], datetime],
+    limit: float | None = None,
 ) -> None:
     """Write every waiting upload, oldest first; return when all are in the workspace.
+
+    `limit` are the seconds for an answer of the engine.
 
     Raises:
         EngineRefusedError: the workspace cannot store one, for instance because its disk is full.
         EngineGoneError: the link was lost.
+        TimeoutError: the engine does not answer.
     """
     since = kept_since(clock())
     waiting = await retry_until_stored(
         lambda: database.read(lambda c: waiting_uploads(c, workspace_id, since))
     )
     for upload in waiting:
-        await _write(database, link, upload, clock)
+        await _write(database, link, upload, clock, limit)
 
 
 async def _write(
-    database: Database, link: EngineLink, upload: Upload, clock: Callable[[], datetime]
+    database: Database,
+    link: EngineLink,
+    upload: Upload,
+    clock: Callable[[], datetime],
+    limit: float | None,
 ) -> None:
     content = await retry_until_stored(lambda: database.read(lambda c: content_of(c, upload.id)))
     if content is None:
         return  # its workspace was deleted in the meantime
-    written = await link.canvas_put(
-        WriteCanvas(
-            upload_id=UUID(upload.id),
-            filename=upload.filename,
-            base64=base64.b64encode(content).decode(),
+    async with asyncio.timeout(limit):
+        written = await link.canvas_put(
+            WriteCanvas(
+                upload_id=UUID(upload.id),
+                filename=upload.filename,
+                base64=base64.b64encode(content).decode(),
+            )
         )
-    )
     now = moment_text(clock())
     await retry_until_stored(
         lambda: database.write(lambda c: mark_written(c, upload.id, written.filename, now))
