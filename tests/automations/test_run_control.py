@@ -142,6 +142,7 @@ async def test_a_turn_interrupted_by_hand_does_not_count(office: Office) -> None
     assert (await office.get(made["id"]))["automation"]["enabled"]
 
 
+@pytest.mark.long
 async def test_failures_of_its_own_count_whatever_comes_between(office: Office) -> None:
     made = await office.create(prompt="wait")
     for _ in range(5):

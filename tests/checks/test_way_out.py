@@ -6,6 +6,8 @@ import shlex
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from tests.support.installation import Installation, block, command_of, environment_of
 from tests.support.waiting import until
 
@@ -82,6 +84,7 @@ def test_every_kind_of_program_inside_is_told_where_the_service_is(deck: Install
         assert (deck.place(id) / "home" / name).read_text() == wanted, name
 
 
+@pytest.mark.long
 def test_the_door_is_found_again_when_the_service_starts_anew(deck: Installation) -> None:
     id = deck.create()
     deck.kill()
@@ -91,6 +94,7 @@ def test_the_door_is_found_again_when_the_service_starts_anew(deck: Installation
     assert done["exit_code"] == 0, done
 
 
+@pytest.mark.long
 def test_qd_waits_for_a_service_that_starts_anew(deck: Installation) -> None:
     id = deck.create()
     script = "touch ~/begun; until [ -e ~/go ]; do sleep 0.02; done; qd preview open 8125"
@@ -178,6 +182,7 @@ def test_an_agent_reports_its_verdict(deck: Installation) -> None:
     assert '"reported": true' in json.dumps(deck.history(begun["workspace_id"])).replace("\\", "")
 
 
+@pytest.mark.long
 def test_an_agent_of_a_superseded_run_is_told_so(deck: Installation) -> None:
     automation, begun = begin(deck, block(reporting("--conclusion success --title Fine")))
     deck.reach(begun["workspace_id"], "active")
@@ -207,6 +212,7 @@ def bash(script: str) -> str:
     return f"```bash\n{script}\n```"
 
 
+@pytest.mark.long
 def test_a_run_that_is_asked_for_a_report_gives_its_verdict(deck: Installation) -> None:
     script = "if test -e README; then r=success; else r=failure; fi\n"
     script += "qd check report --conclusion $r --title 'looked' --summary -  <<< 'There it is.'"

@@ -149,6 +149,7 @@ async def test_one_agent_commands_another(shop: Deck, connect: Connect, name: st
         assert ended["state"] == "done"
 
 
+@pytest.mark.long
 async def test_a_message_whose_turn_has_begun_before_it_is_steered_is_no_error(
     shop: Deck, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_ls_shows_the_state_that_a_person_sees(scripted):
     assert scripted.qd("replica", "rm", "--yes", "idle").code == 0
 
 
+@pytest.mark.long
 def test_what_the_cockpit_has_shown_is_not_done(scripted):
     reach(scripted, "over", "done", "hello")
     seen = scripted.home / "client" / "local" / "seen.json"

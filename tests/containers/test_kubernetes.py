@@ -117,6 +117,7 @@ async def test_a_node_is_lost_while_a_replica_sleeps(
     await lost_in_sleep(deck, await deck.environment(str(repository)), lose)
 
 
+@pytest.mark.long
 async def test_a_node_is_lost_in_a_turn(deck: ClusterDeck, repository: Path, lose: Lose) -> None:
     await lost_in_a_turn(deck, await deck.environment(str(repository)), lose)
 

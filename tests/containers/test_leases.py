@@ -258,6 +258,7 @@ async def test_a_service_that_was_stopped_acts_no_more(pair: Pair, repository: P
     assert "Another service has taken over" in (pair.home.root.parent / "log").read_text()
 
 
+@pytest.mark.long
 async def test_a_service_stops_acting_when_it_reads_of_its_loss(
     pair: Pair, repository: Path
 ) -> None:

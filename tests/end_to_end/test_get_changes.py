@@ -24,6 +24,7 @@ def git(place: Place, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.long
 def test_the_branch_is_fetched_and_the_changes_are_applied(place: Place) -> None:
     with place.cockpit(80, 24) as program:
         create(program, MESSAGE, "fix-shop")

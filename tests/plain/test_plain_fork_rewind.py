@@ -10,6 +10,7 @@ from tests.plain.conftest import Shop, create
 pytestmark = pytest.mark.timeout(240)
 
 
+@pytest.mark.long
 def test_a_fork_is_created_and_opened(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")
@@ -38,6 +39,7 @@ def test_a_fork_is_created_and_opened(shop: Shop) -> None:
     assert sorted(record["name"] for record in records) == ["stem", "stem-fork", "twig"]
 
 
+@pytest.mark.long
 def test_a_chat_that_goes_on_in_the_fork_is_not_read_out_again(
     shop: Shop, require_tool: Callable[[str], str]
 ) -> None:
@@ -66,6 +68,7 @@ def number_of(title: str, listed: list[str]) -> str:
     return found[0]
 
 
+@pytest.mark.long
 def test_files_are_rewound_and_the_rewind_is_undone(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")

@@ -99,6 +99,7 @@ def test_messages_are_joined_and_go_into_the_turn(shop: Shop) -> None:
         assert talk.finish() == 0
 
 
+@pytest.mark.long
 def test_news_of_others_and_the_way_to_them(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")
@@ -188,6 +189,7 @@ def test_a_plan_is_approved(shop: Shop) -> None:
         assert talk.finish() == 0
 
 
+@pytest.mark.long
 def test_nothing_of_a_refused_replica_is_lost(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")
@@ -216,6 +218,7 @@ def test_a_lost_connection_is_said_once(shop: Shop) -> None:
         assert talk.finish() == 0
 
 
+@pytest.mark.long
 def test_the_whole_job_on_a_narrow_terminal(shop: Shop) -> None:
     assert (
         shop.qd("replica", "create", "--name", "other", "--agent", "scripted", "--wait").code == 0

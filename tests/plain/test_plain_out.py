@@ -52,6 +52,7 @@ def test_work_is_applied_and_merged_into_the_checkout(shop: Shop) -> None:
     assert readme.read_text() == "A better shop.\n"
 
 
+@pytest.mark.long
 def test_a_branch_that_has_diverged_here_is_overwritten_when_the_person_says_so(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")
@@ -69,6 +70,7 @@ def test_a_branch_that_has_diverged_here_is_overwritten_when_the_person_says_so(
     assert git(shop.repository, "log", "--format=%s", "-1", "qd/apart").strip() == "Theirs"
 
 
+@pytest.mark.long
 def test_a_replica_is_renamed_put_to_rest_and_deleted(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")

@@ -45,6 +45,7 @@ def test_rules_are_added_used_and_removed(shop: Shop) -> None:
     assert rules == [{"action": "reject", "pattern": "make clean"}]
 
 
+@pytest.mark.long
 def test_the_policy_is_changed_also_while_a_question_is_open(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")

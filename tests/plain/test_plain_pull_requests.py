@@ -35,6 +35,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, Hos
                 here.qd("stop")
 
 
+@pytest.mark.long
 def test_one_is_opened_looked_at_and_merged(hosted: tuple[Shop, HostsDouble]) -> None:
     shop, hosts = hosted
     hosts.forget()

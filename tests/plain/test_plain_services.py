@@ -28,6 +28,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, open_shop: Shop) -> Iterator[
             made.qd("stop")
 
 
+@pytest.mark.long
 def test_replicas_of_two_services_are_worked_with_in_one_list(
     shop: Shop, work: Installation
 ) -> None:

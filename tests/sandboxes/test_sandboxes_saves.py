@@ -300,6 +300,7 @@ async def test_a_damaged_save_is_kept_and_replaced(damaged: Damaged, kind: str) 
     assert damaged.asides() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "lock", _kinds(["packed-refs.lock", "HEAD.lock", "refs/saves/header.lock"], "packed-refs.lock")
 )
@@ -377,6 +378,7 @@ async def test_what_can_be_read_of_a_damaged_save_is_kept(damaged: Damaged, kind
     assert replica.saved("note") == "the newest note"
 
 
+@pytest.mark.long
 async def test_without_anything_readable_the_replica_starts_from_its_base(
     damaged: Damaged,
 ) -> None:
@@ -389,6 +391,7 @@ async def test_without_anything_readable_the_replica_starts_from_its_base(
     git(replica.place, "cat-file", "-e", "refs/saves/files^{tree}")
 
 
+@pytest.mark.long
 async def test_a_missing_mirror_is_not_taken_for_damage(damaged: Damaged) -> None:
     mirror = damaged.replica.mirrors.path(damaged.replica.source.id)
     aside = mirror.rename(mirror.with_name("aside"))
@@ -399,6 +402,7 @@ async def test_a_missing_mirror_is_not_taken_for_damage(damaged: Damaged) -> Non
     assert damaged.asides() == [] and replica.saves.notices == {}
 
 
+@pytest.mark.long
 async def test_a_repair_that_was_cut_off_is_finished(damaged: Damaged) -> None:
     damaged.object(f"{damaged.prefix}/qd/saved:note").unlink()
     place = damaged.replica.place

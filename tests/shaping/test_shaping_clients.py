@@ -34,6 +34,7 @@ async def qd(shop: Shop, *words: str, says: str = "") -> tuple[int, str, str]:
     return ended.returncode, ended.stdout, ended.stderr
 
 
+@pytest.mark.long
 async def test_the_client_tests_hooks_and_reads_their_logs(shop: Shop, client: Client) -> None:
     environment = await shop.environment()
     test = await client.hook_tests.warm(environment, "echo hello; exit 3")

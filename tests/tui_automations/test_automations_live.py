@@ -87,6 +87,7 @@ async def test_one_is_made_run_and_looked_into(office: Installation) -> None:
         await desk.see("hello")
 
 
+@pytest.mark.long
 async def test_a_refusal_stands_beside_its_field_and_nothing_typed_is_lost(
     office: Installation,
 ) -> None:

@@ -126,6 +126,7 @@ def test_form_with_coming_runs(
     assert snap_compare(frozen, terminal_size=size, run_before=wait)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 def test_new_with_errors(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
     fill(frozen)

@@ -82,6 +82,7 @@ async def test_an_upload_is_there_at_once_or_waits_for_the_start(
         await desk.miss("waits for the start")
 
 
+@pytest.mark.long
 async def test_what_cannot_be_uploaded_is_said_beside_the_path(
     live: Installation, tmp_path: Path
 ) -> None:

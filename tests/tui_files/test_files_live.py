@@ -41,6 +41,7 @@ async def test_next_pages_come_while_the_cursor_goes_down(live: Installation) ->
         await desk.see("305 files")
 
 
+@pytest.mark.long
 async def test_what_is_no_text_or_was_not_there_is_told_plainly(live: Installation) -> None:
     record = await open_shop(live, "alpha")
     async with live.cockpit() as desk:

@@ -41,6 +41,7 @@ def colors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
+@pytest.mark.long
 async def test_an_image_is_shown_beside_the_finder_and_in_the_whole_window(
     live: Installation,
 ) -> None:

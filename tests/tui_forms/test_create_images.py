@@ -46,6 +46,7 @@ def test_a_refusal_of_images_stands_beside_the_message() -> None:
     assert check_message("look", 1) is None
 
 
+@pytest.mark.long
 async def test_images_go_with_the_first_message(live: Installation, tmp_path: Path) -> None:
     one, two, text = tmp_path / "one.png", tmp_path / "two.jpg", tmp_path / "text.txt"
     one.write_bytes(image("PNG"))

@@ -18,6 +18,7 @@ async def open_gate(live: Installation, code: int) -> None:
     await asyncio.to_thread(gate.rmdir)
 
 
+@pytest.mark.long
 async def test_a_running_hook_is_followed_and_its_end_is_read_from_the_log(
     live: Installation,
 ) -> None:

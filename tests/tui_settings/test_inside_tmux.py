@@ -108,6 +108,7 @@ def test_what_the_terminal_told_tmux_decides_and_the_settings_say_it(
         program.wait(lambda: reaches.encode() in program.raw)
 
 
+@pytest.mark.long
 def test_a_terminal_that_says_what_it_is_is_notified_its_own_way(
     live_service: Installation,
 ) -> None:
@@ -141,12 +142,18 @@ def test_a_terminal_that_says_what_it_is_is_notified_its_own_way(
     ("settings", "variables", "reaches"),
     [
         ("set -g allow-passthrough on", {"LC_TERMINAL": "iTerm2"}, f"\x1b]9;quarterdeck: {TOLD}\a"),
-        (
+        pytest.param(
             "set -g allow-passthrough on",
             {"VTE_VERSION": "7600"},
             f"\x1b]777;notify;quarterdeck;{TOLD}\a",
+            marks=pytest.mark.long,
         ),
-        ("set -g allow-passthrough off", {"LC_TERMINAL": "iTerm2"}, "\a"),
+        pytest.param(
+            "set -g allow-passthrough off",
+            {"LC_TERMINAL": "iTerm2"},
+            "\a",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["osc-9", "osc-777", "bell"],
 )

@@ -111,6 +111,7 @@ async def test_replicas_of_two_services_are_worked_with_in_one_list(
         await desk.miss("Search commands and replicas")
 
 
+@pytest.mark.long
 async def test_the_jump_goes_to_a_replica_of_any_service(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +128,7 @@ async def test_the_jump_goes_to_a_replica_of_any_service(
         await eventually(lambda: not desk.replica("work/beta").unseen, "a look at it")
 
 
+@pytest.mark.long
 async def test_a_new_replica_is_made_where_the_person_says(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +187,7 @@ async def test_a_service_that_never_answers_holds_up_no_other(
             await desk.see("> hello")  # the hits of the other are not waited for
 
 
+@pytest.mark.long
 async def test_a_service_without_a_key_is_named_and_found_after_the_login(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +245,7 @@ async def test_another_service_is_used_after_one_beside_has_failed(
         desk.app.failures.path.unlink()
 
 
+@pytest.mark.long
 async def test_a_service_is_shown_and_hidden_in_the_settings(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

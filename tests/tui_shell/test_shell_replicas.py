@@ -130,6 +130,7 @@ async def test_a_turn_is_interrupted_from_the_list_without_its_pane(live: Instal
         await eventually(lambda: not desk.replica("busy").works, "the end of the turn")
 
 
+@pytest.mark.long
 async def test_the_line_of_keys_is_empty_below_a_dialog(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:

@@ -34,6 +34,7 @@ async def test_a_terminal_is_typed_in_ended_and_opened_again(
         await eventually(lambda: desk.focus == "ReplicaListView")
 
 
+@pytest.mark.long
 async def test_a_program_in_a_terminal_is_named_before_sleep_ends_it_and_help_follows_the_prefix(
     live: Installation,
 ) -> None:

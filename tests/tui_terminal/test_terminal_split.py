@@ -121,6 +121,7 @@ async def test_a_split_is_an_action_of_the_palette(live: Installation) -> None:
         await eventually(lambda: second.has_focus)
 
 
+@pytest.mark.long
 async def test_an_ended_terminal_is_replaced_in_its_place(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:

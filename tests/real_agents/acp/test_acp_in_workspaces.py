@@ -214,6 +214,7 @@ def test_values_of_a_tool_server_are_in_no_command_line(
     assert served.PLANTED in content
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_codex", [False, True], ids=["it", "codex"])
 def test_an_allowed_command_runs_unasked_and_another_asks(
     deck: Installation, replica: str, agent: RealAgent, with_codex: bool

@@ -36,6 +36,7 @@ async def test_a_tool_changes_a_file_and_its_call_is_told(talk: Talk) -> None:
     assert talk.heard.text().endswith("done")
 
 
+@pytest.mark.long
 async def test_words_and_thoughts_are_streamed(talk: Talk) -> None:
     outcome = await talk.say("think a while", "stream 40")
     assert outcome.stop_reason == StopReason.END_TURN
