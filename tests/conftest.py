@@ -2,12 +2,14 @@
 
 import asyncio
 import compileall
+import contextlib
 import gc
 import os
 import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,20 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(PROGRAM, quiet=1)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Import a part of the test files first: on a fresh machine they are compiled with their assertions,
+    and all processes would compile each of them.
+    """
+    given: dict[str, Any] | None = getattr(session.config, "workerinput", None)
+    if given is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    tests = Path(__file__).parent
+    number = int(given["workerid"].removeprefix("gw"))
+    for path in sorted(tests.rglob("test_*.py"))[number :: given["workercount"]]:
+        with contextlib.suppress(Exception):  # told when it is collected
+            import_module(".".join(path.relative_to(tests.parent).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:
