@@ -130,6 +130,18 @@ class Archives:
         return places.root.with_name(kind + places.root.name)
 
 
+async def copy_tree(tree: Path, new_tree: Path) -> None:
+    """Copy a tree that programs inside may change meanwhile, and follow none of its links.
+
+    Raises:
+        OSError, SandboxError: it cannot be read, or the new one cannot be written.
+    """
+    try:
+        await _run("copy", str(tree), str(new_tree))
+    except _FailedError as e:
+        raise SandboxError("The files could not be copied.", str(e)) from e
+
+
 async def _finish(work: Callable[..., T], *arguments: Any, **options: Any) -> T:
     """Run a step in a thread, to its end even when cancelled: nothing else may happen meanwhile."""
     running = asyncio.ensure_future(asyncio.to_thread(work, *arguments, **options))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-from quarterdeck.local.processes import end_process
+from quarterdeck.sandboxes.archives import copy_tree
 from quarterdeck.sandboxes.errors import CloneError, SandboxError
 from quarterdeck.sandboxes.git import DiskFullError, GitRunner, SourceGitError, quoted
 from quarterdeck.sandboxes.layout import MIRRORS_INSIDE, Places, make_directory, write_for_user
@@ -43,18 +43,7 @@ async def copy_workspace(source: Places, places: Places) -> None:
         directory.mkdir(parents=True, mode=0o700, exist_ok=True)
     try:
         await asyncio.to_thread(remove_tree, part)
-        # Its files may change meanwhile; links are copied as links.
-        command = ("cp", "--archive", "--reflink=auto", "--no-target-directory", "--")
-        process = await asyncio.create_subprocess_exec(
-            *command, str(source.files), str(part), stderr=asyncio.subprocess.PIPE
-        )
-        try:
-            _, errors = await process.communicate()
-        finally:
-            await end_process(process)
-        if process.returncode != 0:
-            lines = errors.decode(errors="replace").strip().splitlines()
-            raise SandboxError("The files could not be copied.", "\n".join(lines[-5:]))
+        await copy_tree(source.files, part)
         book = await asyncio.to_thread(load_book, source.clones)
         await asyncio.to_thread(store_book, places.clones, book)
         await asyncio.to_thread(part.rename, places.files)

@@ -1,7 +1,8 @@
-"""Packs or unpacks one archive, in a separate process that ends with the service.
+"""Packs or unpacks one archive or copies a tree, in a separate process that ends with the service.
 
     python -m quarterdeck.sandboxes.archive pack TREE ARCHIVE [LEFT_OUT...]
     python -m quarterdeck.sandboxes.archive unpack ARCHIVE TREE
+    python -m quarterdeck.sandboxes.archive copy TREE NEW_TREE
 
 Reports an error on standard output, as one line of JSON: `{"errno", "message"}`.
 """
@@ -15,6 +16,7 @@ import tarfile
 import zlib
 from pathlib import Path
 
+from quarterdeck.sandboxes.archive.copying import copy
 from quarterdeck.sandboxes.archive.packing import DamagedError, pack, unpack
 
 _SET_PARENT_DEATH_SIGNAL = 1
@@ -34,6 +36,8 @@ def _work(arguments: list[str]) -> None:
             pack(Path(tree), Path(archive), frozenset(left_out))
         case ["unpack", archive, tree]:
             unpack(Path(archive), Path(tree))
+        case ["copy", tree, new_tree]:
+            copy(Path(tree), Path(new_tree))
         case _:
             raise SystemExit(2)
 

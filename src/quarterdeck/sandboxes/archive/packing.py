@@ -37,8 +37,8 @@ def describe(archive: tarfile.TarFile, path: Path, name: str) -> tarfile.TarInfo
     member = archive.gettarinfo(str(path), name)
     member.uname = member.gname = ""
     member.mtime = int(status.st_mtime)
-    attributes = {ATTRIBUTE + key: b64encode(value).decode() for key, value in _attributes(path)}
-    member.pax_headers = {"mtime": exact(status.st_mtime_ns), **attributes}
+    kept = {ATTRIBUTE + key: b64encode(value).decode() for key, value in attributes(path)}
+    member.pax_headers = {"mtime": exact(status.st_mtime_ns), **kept}
     return member
 
 
@@ -65,7 +65,7 @@ def add(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
         archive.addfile(member)
         return
     with path.open("rb", buffering=0) as file:
-        spans = _spans(file.fileno(), member.size)
+        spans = data_spans(file.fileno(), member.size)
         if spans == [(0, member.size)] or not member.size:
             archive.addfile(member, file)
         else:
@@ -121,7 +121,7 @@ class _Pieces(io.RawIOBase):
                 yield data
 
 
-def _spans(descriptor: int, size: int) -> list[Span]:
+def data_spans(descriptor: int, size: int) -> list[Span]:
     """Return the pieces that hold data; the whole file where the system does not report them."""
     spans: list[Span] = []
     place = 0
@@ -139,9 +139,11 @@ def _spans(descriptor: int, size: int) -> list[Span]:
     return spans
 
 
-def _attributes(path: Path) -> Iterator[tuple[str, bytes]]:
+def attributes(file: Path | int) -> Iterator[tuple[str, bytes]]:
+    """Yield the extended attributes of a file, or an open one, that are kept."""
+    follow = isinstance(file, int)
     try:
-        names = os.listxattr(path, follow_symlinks=False)
+        names = os.listxattr(file, follow_symlinks=follow)
     except OSError as e:
         if e.errno in _NO_ATTRIBUTES:
             return
@@ -149,7 +151,7 @@ def _attributes(path: Path) -> Iterator[tuple[str, bytes]]:
     for name in sorted(names):
         if name.startswith(_ATTRIBUTES):
             with suppress(OSError):  # removed meanwhile, or not readable by us
-                yield name, os.getxattr(path, name, follow_symlinks=False)
+                yield name, os.getxattr(file, name, follow_symlinks=follow)
 
 
 def restore_metadata(path: Path, member: tarfile.TarInfo) -> None:
