@@ -54,6 +54,11 @@ _SOCKET = (41, 359, 198, 281)
 _AF_VSOCK = 40
 """Sockets between a virtual machine and its host."""
 
+_FCNTL = ((72,), (55, 221), (25,), (55, 221))
+_LEASES = (1024, 1040)
+"""`F_SETLEASE` and `F_SETDELEG`: with a lease on a file of its own user, a program makes everybody wait for
+up to 45 seconds who opens that file, also the service."""
+
 _AUDIT_ARCHITECTURES = (0xC000003E, 0x40000003, 0xC00000B7, 0x40000028)
 _NATIVE = {"x86_64": (0, 1), "aarch64": (2, 3)}
 """Columns above by machine: its own calls, and those of its 32-bit programs."""
@@ -61,7 +66,7 @@ _NATIVE = {"x86_64": (0, 1), "aarch64": (2, 3)}
 _X32 = 0x40000000
 """From here on x86_64 has the calls of its third interface, which hardly any program uses."""
 
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 """Offsets in the kernel's `struct seccomp_data`."""
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
@@ -95,14 +100,20 @@ def _block(column: int) -> list[Instruction]:
         number = numbers[column]
         if number is not None:
             block += [(_EQUAL, 0, 1, number), _refuse(error)]
-    return [
-        *block,
-        (_EQUAL, 0, 3, _SOCKET[column]),
-        (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_EQUAL, 0, 1, _AF_VSOCK),
-        _refuse(errno.EAFNOSUPPORT),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
+    socket = _block_argument(_FIRST_ARGUMENT, (_AF_VSOCK,), errno.EAFNOSUPPORT)
+    block += [(_EQUAL, 0, len(socket), _SOCKET[column]), *socket]
+    for number in _FCNTL[column]:
+        leases = _block_argument(_SECOND_ARGUMENT, _LEASES, errno.EPERM)
+        block += [(_EQUAL, 0, len(leases), number), *leases]
+    return [*block, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _block_argument(place: int, refused: Sequence[int], error: int) -> list[Instruction]:
+    """Return the end of the filter for one call, which refuses it with some values of an argument."""
+    block: list[Instruction] = [(_LOAD, 0, 0, place)]
+    for value in refused:
+        block += [(_EQUAL, 0, 1, value), _refuse(error)]
+    return [*block, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _refuse(error: int) -> Instruction:

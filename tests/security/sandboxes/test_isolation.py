@@ -56,6 +56,15 @@ try:
     found["vsock"] = 0
 except OSError as e:
     found["vsock"] = e.errno
+import fcntl
+with open("leased", "w+") as file:
+    found["leases"] = []
+    for command in (1024, 1040):
+        try:
+            fcntl.fcntl(file, command, fcntl.F_WRLCK)
+        except OSError as e:
+            found["leases"].append(e.errno)
+    fcntl.fcntl(file, fcntl.F_SETLK, b"\\0" * 64)  # other commands are not concerned
 found["keys"] = open("/proc/keys").read()
 found["score"] = int(open("/proc/self/oom_score_adj").read())
 try:
@@ -158,6 +167,7 @@ async def check_reach(bench: Bench) -> dict[str, object]:
     expected = {call: errno.ENOSYS if call in WITHOUT else errno.EPERM for call in CALLS_X86}
     assert found["calls"] == expected
     assert found["vsock"] == errno.EAFNOSUPPORT
+    assert found["leases"] == [errno.EPERM, errno.EPERM]
     assert found["score"] == min(1000, own_score() + 500)
     assert found["terminal"] is False  # none of the host's, whose input could be written to
     isolation = await bench.driver.isolation()
