@@ -13,6 +13,7 @@ from pathlib import Path
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find, send
 from quarterdeck.sandboxes.cgroups import SYSTEMD, ControlGroups
+from quarterdeck.sandboxes.counters import counter_gap
 from quarterdeck.sandboxes.errors import IsolationError
 from quarterdeck.sandboxes.kernel import find_hardening
 from quarterdeck.sandboxes.launch import spawn
@@ -20,7 +21,7 @@ from quarterdeck.sandboxes.layout import Places, make_directory, read_tail
 from quarterdeck.sandboxes.port import Gap, Isolation
 from quarterdeck.sandboxes.processes import SandboxUser, reap, sandbox_user
 from quarterdeck.sandboxes.record import CloneBook
-from quarterdeck.sandboxes.sandbox import Confinement, describe
+from quarterdeck.sandboxes.sandbox import Confinement, describe, installed_memory
 from quarterdeck.sandboxes.scope import stays_after_logout
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
@@ -94,7 +95,9 @@ def _isolation(
     unlimited: Gap | None,
 ) -> Isolation:
     user = _account(confinement.user)
-    every = (*gaps, unlimited) if unlimited else tuple(gaps)
+    # Without limits of memory nothing but these numbers bounds what a replica takes of it.
+    last = unlimited or counter_gap(installed_memory())
+    every = (*gaps, last) if last else tuple(gaps)
     return Isolation(confinement.mode, user, note, limits, unlimited is None, every)
 
 

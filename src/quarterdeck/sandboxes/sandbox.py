@@ -98,20 +98,24 @@ def describe(
     )
     if not confinement.bubblewrap:
         return spec
-    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     profile = SandboxProfile(
         places,
         confinement.user,
         hostname,
         spec.environment,
         read_only,
-        min(BOUNDS[size].memory, installed) if hardening.sized else None,
+        min(BOUNDS[size].memory, installed_memory()) if hardening.sized else None,
         mirrors,
         shown.paths,
         directory=spec.directory,
         tied=overrides is not None,
     )
     return _wrapped(spec, confinement.bubblewrap, profile)
+
+
+def installed_memory() -> int:
+    """Return the bytes of memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _wrapped(spec: LaunchSpec, program: str, profile: SandboxProfile) -> LaunchSpec:

@@ -15,6 +15,7 @@ import pytest
 from quarterdeck.local.processes import ProcessRef
 from quarterdeck.sandboxes import cgroups, disk, probe, processes
 from quarterdeck.sandboxes.cgroups import Bounds, ControlGroups, Hierarchy, find_groups
+from quarterdeck.sandboxes.counters import counter_gap
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.launch import LAUNCHER, LaunchSpec
@@ -302,6 +303,47 @@ async def test_what_is_not_limited_is_told(bench: Bench, monkeypatch):
     assert isolation.size_limited is False
     gap = next(gap for gap in isolation.gaps if "size" in gap.message)
     assert "cpu, memory, pids" in gap.message
+
+
+GIB = 1 << 30
+EPOLL, PTY = "fs/epoll/max_user_watches", "kernel/pty/max"
+
+
+@pytest.mark.parametrize(
+    ("limits", "low"),
+    [
+        ({EPOLL: 5_491_511}, "fs.epoll.max_user_watches=134217728"),
+        ({EPOLL: 134_217_728}, ""),
+        ({PTY: 4096}, "kernel.pty.max=1048576"),  # more than that the kernel refuses
+        ({PTY: 1_048_576}, ""),
+        (
+            {EPOLL: 134_217_727, PTY: 9},
+            "fs.epoll.max_user_watches=134217728 kernel.pty.max=1048576",
+        ),
+        ({EPOLL: 1 << 40, "fs/inotify/max_user_instances": 128}, "fs.inotify.max_user_instances="),
+        ({}, ""),
+    ],
+)
+def test_numbers_of_the_kernel_that_a_replica_can_use_up_are_named(tmp_path, limits, low):
+    for name, limit in limits.items():
+        (tmp_path / "sys" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "sys" / name).write_text(f"{limit}\n")
+    gap = counter_gap(16 * GIB, tmp_path)
+    if not low:
+        assert gap is None
+        return
+    assert gap is not None
+    assert f"sysctl -w {low}" in gap.next_step
+    assert low.partition("=")[0] in gap.message
+
+
+async def test_they_matter_where_memory_is_limited(walled):
+    """Else more of them would only be more memory that a replica can take."""
+    isolation = await walled.driver.isolation()
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    expected = counter_gap(memory) if isolation.size_limited else None
+    named = [gap for gap in isolation.gaps if "counts" in gap.message]
+    assert named == ([] if expected is None else [expected])
 
 
 def test_the_step_to_limits_depends_on_the_machine(tmp_path, monkeypatch):
