@@ -1,6 +1,7 @@
 """git inside a replica: `origin` is reached by the service, with the person's credentials."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -278,6 +279,95 @@ def test_only_those_inside_reach_the_source_this_way(open_shop: Open, remote: Pa
     for ref in ("HEAD", "refs/heads/a..b", "refs/qd/x"):
         status, said = tried(shop, f"REF='{ref}' python3 -c \"{ASK}\"")
         assert status == 0 and "409 Conflict" in said, said
+
+
+FETCH = """
+import json, os, select, socket, sys
+head = f'''Host: x
+Authorization: Bearer {os.environ['QD_ENGINE_SECRET']}
+X-Workspace-Id: {os.environ['QD_WORKSPACE_ID']}
+'''
+
+def begin(method, path, body=b'', more=''):
+    caller = socket.socket(socket.AF_UNIX)
+    caller.connect(os.environ['QD_URL'].removeprefix('unix:'))
+    request = f'{method} /v1/origin/shop/{path} HTTP/1.1{chr(10)}{head}{more}'
+    request += f'Content-Length: {len(body)}{chr(10)}{chr(10)}'
+    caller.sendall(request.replace(chr(10), chr(13) + chr(10)).encode() + body)
+    return caller
+
+def packet(text):
+    return f'{len(text) + 4:04x}{text}'
+
+want = packet('command=fetch') + '0001' + packet(f'want {sys.argv[1]}') + packet('done') + '0000'
+more = f'Content-Type: application/x-git-upload-pack-request{chr(10)}Git-Protocol: version=2{chr(10)}'
+wait = [begin('POST', 'git-upload-pack', want.encode(), more) for _ in range(6)]
+begun = []
+
+def until(count):
+    while len(begun) < count:
+        for one in select.select(wait, [], [])[0]:
+            wait.remove(one)
+            assert one.recv(12).endswith(b'200')
+            begun.append(one)
+
+until(4)
+# This takes longer than a fetch to begin, and does not wait for one.
+for _ in range(3):
+    assert begin('GET', 'refs').recv(12).endswith(b'200')
+assert not select.select(wait, [], [], 0)[0], 'more than four at a time'
+begun.pop().close()
+until(4)
+for one in begun:
+    one.close()
+begun.clear()
+until(1)
+print('each had its turn')
+"""
+
+
+@pytest.mark.long
+def test_few_fetches_of_a_replica_run_at_a_time(
+    open_shop: Open, remote: Path, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    git(tmp_path, "clone", "-q", str(remote), str(theirs))
+    (theirs / "large").write_bytes(os.urandom(8 << 20))  # more than fits into sockets and pipes
+    git(theirs, "add", "large")
+    head = commit(theirs, "more", "more")
+    git(theirs, "push", "-q", "origin", "HEAD:main")
+    shop = open_shop(str(remote))
+    shop.run(f"cat > ../fetch.py <<'END'\n{FETCH}\nEND")
+    status, said = tried(shop, f"python3 ../fetch.py {head}")
+    assert (status, said) == (0, "each had its turn\n")
+    shop.run("git fetch -q")
+
+
+WAITING_GIT = """#!/bin/sh
+case " $* " in *" pack-objects "*)
+    gate=$(mktemp -u /workspace/began.XXXXXX); mkfifo $gate; read line < $gate; exit 1;;
+esac
+exec /usr/bin/git "$@"
+"""
+
+
+@pytest.mark.long
+def test_few_pushes_of_a_replica_are_sent_at_a_time(open_shop: Open, remote: Path) -> None:
+    shop = open_shop(str(remote), push="any")
+    shop.run("git commit -q --allow-empty -m More; mkdir -p ~/.local/bin")
+    shop.run(f"cat > ../push.py <<'END'\n{ASK}\nEND")
+    shop.run(f"cat > ~/.local/bin/git <<'END'\n{WAITING_GIT}END\nchmod +x ~/.local/bin/git")
+    for number in range(3):
+        shop.run(f"(REF=refs/heads/b{number} python3 ../push.py > ../said.{number}) & true")
+    gates = "ls ../began.* 2>/dev/null || true"
+    until(lambda: len(shop.run(gates).split()) == 2, "the first two")
+    shop.run("/usr/bin/git ls-remote -q origin")  # the third could have begun meanwhile
+    first = shop.run(gates).split()[0]
+    shop.run(f"echo > {first}; rm {first}")
+    until(lambda: len(shop.run(gates).split()) == 2, "the third")
+    for gate in shop.run(gates).split():
+        shop.run(f"echo > {gate}")
+    until(lambda: shop.run("cat ../said.*").count("HTTP/1.1 ") == 3, "the ends")
 
 
 SPELLED = "https://shop.example/sea/shop.git"

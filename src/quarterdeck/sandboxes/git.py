@@ -92,6 +92,11 @@ _INDEX_PACK = (
     *("-c", "transfer.fsckObjects=true", "-c", "pack.threads=1"),
     *("index-pack", "--stdin", "--fix-thin", "--strict"),
 )
+_BOUNDED_MEMORY = (
+    *("-c", "pack.windowMemory=256m", "-c", "pack.threads=1"),
+    *("-c", "core.bigFileThreshold=64m"),
+)
+"""However large the objects are that a program inside asks for, git takes little memory for them."""
 _TAIL_LINES = 12
 _FULL_DISK = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 _PROTOCOLS = "file:http:https:ssh"
@@ -284,7 +289,7 @@ class GitRunner:
         Raises:
             SourceGitError: git refused.
         """
-        arguments = upload_pack_arguments(body)
+        arguments = (*_BOUNDED_MEMORY, *upload_pack_arguments(body))
         variables = {"GIT_PROTOCOL": protocol}
         process = await self._start(arguments, directory, True, fed=True, variables=variables)
         try:

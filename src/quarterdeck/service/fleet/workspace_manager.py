@@ -51,6 +51,12 @@ LOST = (ErrorCode.ENGINE_UNREACHABLE, ErrorCode.ENGINE_STARTING)
 log = logging.getLogger(__name__)
 
 
+MOST_FETCHES = 4
+"""Fetches from within a workspace that run at a time; others wait."""
+MOST_PUSHES = 2
+"""Pushes from within a workspace whose commits are checked and sent at a time."""
+
+
 class WorkspaceManager:
     """The one owner of a workspace's tasks. Commands that change its state come one at a time."""
 
@@ -65,6 +71,10 @@ class WorkspaceManager:
         self._wake_after = False
         self.stopping = False
         """The engine is being stopped; the row still says active."""
+        self.fetches = asyncio.Semaphore(MOST_FETCHES)
+        """Taken by a fetch from within the replica: its git runs outside of the sandbox."""
+        self.pushes = asyncio.Semaphore(MOST_PUSHES)
+        """Taken by a push from within the replica, likewise."""
 
     @property
     def site(self) -> WorkspaceRuntime:

@@ -6,9 +6,11 @@ git -> git-remote-qd -> origin_routes.py -> the mirror (fetch); push policy, per
 The credentials stay with the service.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from sqlalchemy import Connection
 
@@ -76,7 +78,7 @@ class RepositoryOrigin:
         if repository == self._row.id:
             saves = (await self._context.driver(repository)).saved_work
             if saves is not None:
-                return await _started(saves.upload_pack(repository, body, protocol))
+                return await self._started(saves.upload_pack(repository, body, protocol))
         source = self._cloned(repository)
         if source is None:
             source = await self._operations.source(repository)
@@ -84,7 +86,11 @@ class RepositoryOrigin:
                 await self.refs(repository)
         if body is not None and (numbers := _pull_requests(body)):
             await self._context.sources.fetch_pull_requests(source, numbers)
-        return await _started(self._context.sources.upload_pack(source, body, protocol))
+        return await self._started(self._context.sources.upload_pack(source, body, protocol))
+
+    async def _started(self, parts: AsyncGenerator[bytes]) -> StartedStream:
+        turns = self._fleet.of(self._row.id).fetches
+        return await _started(_in_turn(turns, parts))
 
     def _cloned(self, repository_id: str) -> RepositorySource | None:
         """Return the source of an id: an engine in a container names it so to make its clone.
@@ -109,7 +115,8 @@ class RepositoryOrigin:
         if policy is PushPolicy.ASK:
             await self._ask_person(source.name, body, own=not others)
         updates = [RefUpdate(one.ref, one.commit, one.force, one.known) for one in body.updates]
-        message = await self._operations.send(repository, updates)
+        async with self._fleet.of(self._row.id).pushes:
+            message = await self._operations.send(repository, updates)
         chat = str(body.chat_id) if body.chat_id else None
         await self._operations.record("push", pushed_text(source.name, updates), source.name, chat)
         return OriginPushed(message=message)
@@ -143,6 +150,13 @@ class RepositoryOrigin:
             )
         elif choice.option_id != ONCE:
             raise ApiError(ErrorCode.FORBIDDEN, "The person who was asked did not allow the push.")
+
+
+async def _in_turn(turns: asyncio.Semaphore, parts: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """Begin a stream when it is its turn, which lasts until the stream is closed."""
+    async with turns, aclosing(parts):
+        async for part in parts:
+            yield part
 
 
 async def _started(parts: AsyncGenerator[bytes]) -> StartedStream:
