@@ -1,6 +1,7 @@
 """A service in a process of its own, to be killed by tests; containers are shared with others.
 
-Arguments: its home, the database, the directory of the containers, and where these dial to.
+Arguments: its home, the database, the directory of the containers or the address of a container
+engine, where containers dial to, and the address to listen at.
 """
 
 import asyncio
@@ -9,15 +10,21 @@ from pathlib import Path
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.containers import HomeAddress
+from quarterdeck.sandboxes.docker import DockerContainers
+from tests.containers.daemons import IMAGE
 from tests.containers.deck import Deck
 from tests.containers.processes import SharedContainers
 
 
-async def main(home: str, database: str, root: str, url: str) -> None:
-    deck = Deck(Home(Path(home)), SharedContainers(Path(root)), "127.0.0.1", database)
+async def main(home: str, database: str, root: str, url: str, host: str = "127.0.0.1") -> None:
+    containers = SharedContainers(Path(root))
+    if root.startswith("unix:"):
+        containers = DockerContainers(Home(Path(home)), IMAGE, root)
+        await containers.open()
+    deck = Deck(Home(Path(home)), containers, host, database)
     deck.way = HomeAddress(url)
     await deck.start()
-    print(deck.port, flush=True)
+    print(f"{deck.port}", flush=True)
     await asyncio.Event().wait()
 
 

@@ -5,14 +5,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -28,12 +27,12 @@ from tests.containers.deck import Deck
 from tests.containers.front import Front
 from tests.containers.losses import block, ended, history, rest, until_saved, wake
 from tests.containers.processes import SharedContainers
+from tests.containers.service_process import kill, serving
 from tests.support.forked import ForkedPopen
 from tests.support.git import make_repository
 from tests.support.postgresql import Server
 from tests.support.waiting import WAIT_SECONDS, eventually
 
-ROOT = Path(__file__).parents[2]
 LONG_AGO = "UPDATE services SET seen_at = '2020-01-01T00:00:00.000Z' WHERE home_id = %s"
 
 
@@ -52,22 +51,8 @@ class Pair:
 
     async def start(self) -> None:
         words = (str(self.home.root), self.url, str(self.containers.root), self.front.url)
-        with (self.home.root.parent / "log").open("ab") as stderr:
-            self.process = ForkedPopen(
-                [sys.executable, "-m", "tests.containers.serve_deck", *words],
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                cwd=ROOT,
-            )
-        assert self.process.stdout is not None
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                line = await asyncio.to_thread(self.process.stdout.readline)
-        except BaseException:
-            self.process.kill()  # else the thread reads for ever
-            raise
-        assert line, (self.home.root.parent / "log").read_text()
-        self.port = int(line)
+        log = self.home.root.parent / "log"
+        self.process, self.port = await serving(log, *words)
 
     @property
     def containers(self) -> SharedContainers:
@@ -80,10 +65,7 @@ class Pair:
 
     async def kill(self) -> None:
         if self.process is not None:
-            self.process.kill()
-            await asyncio.to_thread(self.process.wait)  # the pipe's end would be that of containers
-            assert self.process.stdout is not None
-            self.process.stdout.close()
+            await kill(self.process)
             self.process = None
 
     def client(self) -> httpx.AsyncClient:
@@ -107,6 +89,15 @@ class Pair:
     def leases(self) -> Leases:
         assert self.second.service.leases is not None
         return self.second.service.leases
+
+    async def swept(self, id: str) -> None:
+        """Wait until the second service has found that a container has ended."""
+
+        async def taken() -> bool:
+            await self.leases.sweep()
+            return await self.leases.holds(id)
+
+        await eventually(taken, "the takeover")
 
     async def taken_over(self, id: str) -> None:
         await eventually(lambda: self.leases.holds(id), "the takeover")
@@ -152,11 +143,11 @@ def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "shop")
 
 
-async def create(pair: Pair, repository: Path) -> str:
+async def create(pair: Pair, repository: Path | None = None, name: str = "r1") -> str:
     """Return a replica of the first service."""
-    environment = await pair.second.environment(str(repository))
+    environment = await pair.second.environment(repository and str(repository))
     async with pair.client() as client:
-        body = {"name": "r1", "environment_id": environment}
+        body = {"name": name, "environment_id": environment}
         answer = await client.post("/v1/replica", json=body)
         assert answer.status_code == 201, answer.text
     id = answer.json()["replica"]["id"]
@@ -256,6 +247,231 @@ async def test_a_service_that_was_stopped_acts_no_more(pair: Pair, repository: P
     assert await pair.second.running(id, "echo back") == "back\n"
     assert len(pair.containers.launches) == count + 1
     assert "Another service has taken over" in (pair.home.root.parent / "log").read_text()
+
+
+async def test_a_sleeping_replica_of_a_killed_service_is_woken(
+    pair: Pair, repository: Path
+) -> None:
+    """With what was not committed and the chat's session; the old owner then leaves it alone."""
+    id = await create(pair, repository)
+    second = pair.second
+    await second.post(f"/v1/replica/{id}/messages", block("echo one >> ran", "echo new > new"))
+    await ended(second, id, 1)
+    await rest(second, id)
+    assert not pair.second.home.saves.joinpath(f"{id}.git").exists()
+    await pair.kill()
+    away = await second.client.post(f"/v1/replica/{id}/wake")
+    assert away.status_code == 502, away.text  # not at once: it may only be restarting
+    pair.unseen()
+    # Reading changes nothing; a message does, and is worked on once.
+    assert (await second.get(f"/v1/replica/{id}"))["replica"]["unreachable_since"]
+    assert (await second.client.get(f"/v1/replica/{id}/canvas")).status_code == 502
+    assert not await pair.leases.holds(id)
+    await second.post(f"/v1/replica/{id}/messages", block("echo two >> ran"))
+    assert await pair.leases.holds(id)
+    await ended(second, id, 2)
+    status = "cd shop && git status --short && cat ran new"
+    assert (await second.run(id, status)).split() == ["??", "new", "??", "ran", "one", "two", "new"]
+    said = await history(second, id, "user-message")
+    assert [one["text"].split()[2] for one in said] == ["one", "two"]
+    assert await history(second, id, "git-operation") == []  # nothing was restored
+    await until_saved(second, id, "ran", "one\ntwo\n")
+    indices = pair.indices(id)
+    assert indices == list(range(1, len(indices) + 1))
+    # The other one is back. It passes on what it is asked, and starts nothing.
+    count = len(pair.containers.launches)
+    await pair.start()
+    async with pair.client() as client:
+        answer = await client.post(f"/v1/replica/{id}/messages", json=block("echo three >> ran"))
+        assert answer.status_code == 200, answer.text
+        await ended(second, id, 3)
+        assert (await client.post(f"/v1/replica/{id}/sleep")).status_code == 200
+        assert (await client.post(f"/v1/replica/{id}/wake")).status_code == 202
+    await second.reach(id, "active")
+    assert await second.run(id, "cat shop/ran") == "one\ntwo\nthree\n"
+    assert len(pair.containers.launches) == count + 1
+    await second.client.delete(f"/v1/replica/{id}")
+    assert not pair.containers.place(id).exists()
+
+
+@pytest.mark.long
+async def test_what_is_only_in_the_directory_of_a_service_stays_with_it(
+    pair: Pair, repository: Path
+) -> None:
+    """An archive, and a save whose volume is lost; it has both when it is back."""
+    archived, lost = await create(pair, repository), await create(pair, name="r2")
+    second = pair.second
+    for id in (archived, lost):
+        await second.run(
+            id, "mkdir -p ~/.quarterdeck/canvas; echo kept > ~/.quarterdeck/canvas/kept"
+        )
+        await second.post(f"/v1/replica/{id}/messages", block("true"))
+        await ended(second, id, 1)
+    await second.post(f"/v1/replica/{archived}/archive")
+    await rest(second, lost)
+    await pair.kill()
+    volume = pair.containers.place(lost)
+    shutil.rmtree(volume)
+    pair.unseen()
+    for id, place in ((archived, f"archives/{archived}.tar.gz"), (lost, f"saves/{lost}.git")):
+        answer = await second.client.post(f"/v1/replica/{id}/wake")
+        assert answer.status_code == 502, answer.text
+        assert f"{place} in the directory of that service" in answer.text
+        assert not await pair.leases.holds(id)
+    assert not volume.exists()  # no empty one was made
+    await pair.start()
+    pair.front.ports = [pair.second.port, pair.port]
+    for id in (archived, lost):
+        await wake(second, id)
+        assert await second.run(id, "cat ~/.quarterdeck/canvas/kept") == "kept\n"
+
+
+@pytest.mark.long
+async def test_a_replica_whose_container_ended_with_its_service_goes_on(
+    pair: Pair, repository: Path
+) -> None:
+    """Nobody asks for it: its turn was interrupted, and its queue runs once."""
+    id = await create(pair, repository)
+    await in_a_turn(pair, id)
+    await pair.kill()
+    pid = json.loads((pair.containers.root / f"{id}.json").read_text())[0]
+    pair.unseen()
+    # While its container is meant to run, it is left to connect.
+    pair.front.ports = []
+    assert "when it connects" in str(await pair.leases.take_stopped(id))
+    os.kill(pid, signal.SIGKILL)
+    pair.front.ports = [pair.second.port]
+    await pair.swept(id)
+    results = await ended(pair.second, id, 3)
+    assert [one["stopReason"] for one in results[1:]] == ["end_turn"] * 2
+    assert pair.file(id, "ran").read_text().split() == ["begun", "second", "third"]
+    assert await pair.leases.holds(id)
+
+
+@pytest.mark.long
+async def test_a_volume_that_is_lost_after_a_takeover_is_not_replaced_by_an_empty_one(
+    pair: Pair, repository: Path
+) -> None:
+    id = await create(pair, repository)
+    await rest(pair.second, id)
+    await pair.kill()
+    pair.unseen()
+    assert await pair.leases.take_stopped(id) is None
+    volume = pair.containers.place(id)
+    kept = volume.with_name("kept")
+    volume.rename(kept)
+    await pair.second.post(f"/v1/replica/{id}/wake", status=202)
+    error = (await pair.second.reach(id, "error"))["error"]
+    assert f"saves/{id}.git in the directory of the service" in error
+    assert not volume.exists()
+    kept.rename(volume)
+    await wake(pair.second, id)
+
+
+@pytest.mark.long
+async def test_what_a_service_had_no_time_to_remove_is_removed(
+    pair: Pair, repository: Path
+) -> None:
+    id = await create(pair, repository)
+    await rest(pair.second, id)
+    await pair.kill()
+    pair.unseen()
+    await pair.second.post(f"/v1/replica/{id}/forget")
+    volume = pair.containers.place(id)
+    assert volume.is_dir()
+    await pair.leases.sweep()
+    assert not volume.exists()
+    # What is in its directory it removes itself.
+    save = pair.home.saves / f"{id}.git"
+    assert save.exists()
+    await pair.start()
+    await eventually(lambda: not save.exists(), "the removal")
+
+
+@pytest.mark.long
+async def test_a_warm_pool_of_a_killed_service_joins_anothers(pair: Pair, repository: Path) -> None:
+    second = pair.second
+    environment = await second.environment(str(repository))
+    warm = (
+        "SELECT id, home_id FROM workspaces WHERE warm_state = 'ready' AND status = 'preparing'"
+        " ORDER BY created_at"
+    )
+    async with pair.client() as client:
+        for service in (client, second.client):
+            path = f"/v1/environments/{environment}/warm-pools"
+            switched = await service.put(path, json={"enabled": True})
+            assert switched.status_code == 200, switched.text
+    await eventually(lambda: len(pair.rows(warm)) == 4, "the pools of both services")
+    first = pair.home.id.read_text().strip()
+    gone = [id for id, home in pair.rows(warm) if home == first]
+    await pair.kill()
+    for id in gone:
+        os.kill(json.loads((pair.containers.root / f"{id}.json").read_text())[0], signal.SIGKILL)
+    pair.unseen()
+    for id in gone:
+        await pair.swept(id)
+    own = second.home.id.read_text().strip()
+    await eventually(lambda: [home for _, home in pair.rows(warm)] == [own] * 2, "one pool of two")
+
+    def volumes() -> bool:
+        left = {id for (id,) in pair.rows("SELECT id FROM workspaces")}
+        return {one.name for one in pair.containers.root.iterdir() if one.is_dir()} == left
+
+    await eventually(volumes, "the removals")
+
+
+@pytest.mark.long
+async def test_a_service_cannot_act_on_a_sleeping_replica_that_it_lost(
+    pair: Pair, repository: Path
+) -> None:
+    second = pair.second
+    id = await second.create(await second.environment(str(repository)))
+    manager = second.service.fleet.of(id)
+    await rest(second, id)
+    other = pair.home.id.read_text().strip()
+    pair.rows("UPDATE workspaces SET home_id = %s, lease = 1 WHERE id = %s", other, id)
+    before = pair.indices(id)
+    for act in (manager.wake, manager.archive, manager.delete):
+        with pytest.raises((ApiError, UnknownWorkspaceError)):
+            await act()
+    assert not await manager._put_away()  # pyright: ignore[reportPrivateUsage]
+    await pair.leases.let_go()
+    assert pair.indices(id) == before
+    assert pair.containers.place(id).is_dir()
+    assert not pair.second.home.archives.joinpath(f"{id}.tar.gz").exists()
+    assert id not in second.service.fleet.managed
+
+
+@pytest.mark.long
+async def test_a_replica_is_not_taken_over_while_its_volume_is_packed(
+    pair: Pair, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its service may be suspended there, and removes the volume once it continues."""
+    second = pair.second
+    id = await second.create(await second.environment(str(repository)))
+    await rest(second, id)
+    packing, go = asyncio.Event(), asyncio.Event()
+    destroy = pair.containers.destroy
+
+    async def hold(workspace_id: str) -> None:
+        packing.set()
+        await go.wait()
+        await destroy(workspace_id)
+
+    monkeypatch.setattr(pair.containers, "destroy", hold)
+    archiving = asyncio.create_task(second.post(f"/v1/replica/{id}/archive"))
+    async with asyncio.timeout(WAIT_SECONDS):
+        await packing.wait()
+    # Seen from another service whose database this is.
+    other = str(uuid4())
+    own = second.home.id.read_text().strip()
+    pair.rows("UPDATE workspaces SET home_id = %s WHERE id = %s", other, id)
+    why = await pair.leases.take_stopped(id)
+    pair.rows("UPDATE workspaces SET home_id = %s WHERE id = %s", own, id)
+    go.set()
+    await archiving
+    assert why is not None and f"archives/{id}.tar.gz" in why
+    await wake(second, id)
 
 
 @pytest.mark.long

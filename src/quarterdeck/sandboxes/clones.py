@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from quarterdeck.sandboxes.record import CloneBook, CloneEntry, Mode, load_book,
 from quarterdeck.sandboxes.sources import safe_name, spellings, without_password
 from quarterdeck.sandboxes.trees import Entered, remove_tree, walk
 from quarterdeck.wire.base import shown
+from quarterdeck.wire.dial_home import BootClone, Uncommitted
 from quarterdeck.wire.git_state import EngineRepository
 
 CHECKOUT_SECONDS = 1800.0
@@ -329,3 +331,27 @@ def _files(output: str) -> list[str]:
 
 def _discard(line: str) -> None:
     """Drop a line of progress."""
+
+
+def boot_clone(
+    repository: EngineRepository,
+    source: RepositorySource,
+    branch: str,
+    uncommitted: Mapping[str, UncommittedCommit],
+) -> BootClone:
+    """Return what an engine in a container needs for a clone."""
+    changes = uncommitted.get(source.id)
+    return BootClone(
+        repository_id=source.id,
+        name=source.name,
+        path=repository.path,
+        url=without_password(source.url),
+        branch=branch,
+        base_commit=repository.base_commit,
+        default_branch=source.default_branch,
+        git_config=carried_origin(source),
+        uncommitted=changes
+        and Uncommitted(
+            commit=changes.commit, pack=b64encode(changes.pack).decode(), ref=START_REF
+        ),
+    )

@@ -9,7 +9,6 @@ import asyncio
 import errno
 import gzip
 import zlib
-from base64 import b64encode
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
@@ -19,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.clones import carried_origin, described, free_name, git_identity
+from quarterdeck.sandboxes.clones import boot_clone, described, free_name, git_identity
 from quarterdeck.sandboxes.errors import (
     ArchiveError,
     EngineAwayError,
@@ -30,7 +29,6 @@ from quarterdeck.sandboxes.git import DiskFullError, SourceGitError
 from quarterdeck.sandboxes.layout import packed_file, packed_files, places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (
-    START_REF,
     Absence,
     Isolation,
     KeptContent,
@@ -43,7 +41,6 @@ from quarterdeck.sandboxes.port import (
 )
 from quarterdeck.sandboxes.record import CloneBook, CloneEntry, load_book, store_book
 from quarterdeck.sandboxes.saves import Saves
-from quarterdeck.sandboxes.sources import without_password
 from quarterdeck.sandboxes.switchboard import Switchboard, digest_of, new_token
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.dial_home import (
@@ -53,7 +50,6 @@ from quarterdeck.wire.dial_home import (
     HOME_VARIABLE,
     BootClone,
     BootConfig,
-    Uncommitted,
 )
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.git_state import EngineRepository
@@ -216,7 +212,7 @@ class ContainerDriver:
         self._configs: dict[str, str] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._reports: dict[str, Progress] = {}
-        self.switchboard = Switchboard(self._wanted_digest, self._adopt)
+        self.switchboard = Switchboard(self._wanted_digest, self._adopt, containers.has_volume)
         self.saved_work = Saves(home, mirrors)
 
     async def _wanted_digest(self, workspace_id: str) -> str | None:
@@ -224,7 +220,7 @@ class ContainerDriver:
         return container.digest if container.is_wanted else None
 
     async def _adopt(
-        self, workspace_id: str, digest: str, repositories: Sequence[EngineRepository]
+        self, workspace_id: str, digest: str | None, repositories: Sequence[EngineRepository]
     ) -> None:
         """Note what another service has started; older saves and archives here must not replace it."""
         places = places_of(self._home, workspace_id)
@@ -232,7 +228,8 @@ class ContainerDriver:
             str(one.id): CloneEntry(directory=one.name, base_commit=one.base_commit, objects=None)
             for one in repositories
         }
-        book = CloneBook(clones=clones, incarnations=[digest] if self._containers.moves else [])
+        newest = [digest] if digest and self._containers.moves else []
+        book = CloneBook(clones=clones, incarnations=newest, adopted=True)
         try:
             async with self._locks[workspace_id]:
                 await asyncio.to_thread(places.root.mkdir, parents=True, mode=0o700, exist_ok=True)
@@ -270,7 +267,7 @@ class ContainerDriver:
                         directory=directory, base_commit=base, objects=None
                     )
                 clones.append(
-                    _boot_clone(described(inside, book, source), source, branch, uncommitted)
+                    boot_clone(described(inside, book, source), source, branch, uncommitted)
                 )
             await asyncio.to_thread(store_book, places.clones, book)
             self._clones[workspace_id], self._reports[workspace_id] = clones, report
@@ -494,6 +491,8 @@ class ContainerDriver:
                         "Bring it back to its place, then wake the replica.",
                         str(archive),
                     )
+                if not packed and not self._containers.moves:
+                    await self._require_files(workspace_id)
                 return
             # An archive is removed once its files are on the volume: an earlier try may have left some.
             await self._containers.destroy(workspace_id)
@@ -506,6 +505,18 @@ class ContainerDriver:
                     f"{archive}: {e}",
                 ) from e
             await asyncio.to_thread(archive.unlink)
+
+    async def _require_files(self, workspace_id: str) -> None:
+        """Check that a start of a workspace from another service has its files, or a save of them."""
+        book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
+        if not book.adopted or await self._containers.has_volume(workspace_id):
+            return
+        if await self.saved_work.newest(workspace_id) is None:
+            raise SandboxError(
+                "The volume with the replica's files is missing, and they were not saved here yet. "
+                f"Their last save is saves/{workspace_id}.git in the directory of the service that "
+                "had the replica before."
+            )
 
     async def _read_archive(self, workspace_id: str, archive: Path) -> None:
         top = str(Path(self._containers.layout(workspace_id).workspace_dir).parent)
@@ -562,29 +573,6 @@ class ContainerDriver:
 
 def _ignore(line: str) -> None:
     """Drop a line of progress."""
-
-
-def _boot_clone(
-    repository: EngineRepository,
-    source: RepositorySource,
-    branch: str,
-    uncommitted: Mapping[str, UncommittedCommit],
-) -> BootClone:
-    changes = uncommitted.get(source.id)
-    return BootClone(
-        repository_id=source.id,
-        name=source.name,
-        path=repository.path,
-        url=without_password(source.url),
-        branch=branch,
-        base_commit=repository.base_commit,
-        default_branch=source.default_branch,
-        git_config=carried_origin(source),
-        uncommitted=changes
-        and Uncommitted(
-            commit=changes.commit, pack=b64encode(changes.pack).decode(), ref=START_REF
-        ),
-    )
 
 
 async def _unzipped(archive: Path) -> AsyncIterator[bytes]:

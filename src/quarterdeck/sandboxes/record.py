@@ -42,11 +42,13 @@ class CloneBook(BaseModel):
     """Every repository of a workspace by its id.
 
     `incarnations` are those whose volume has the newest work, for a driver with several volumes of a
-    workspace: the last start that connected, and the attempts after it.
+    workspace: the last start that connected, and the attempts after it. `adopted` says that its files
+    are from before another service had it, so that without its volume or a save it is not new.
     """
 
     clones: dict[str, CloneEntry] = {}
     incarnations: list[str] = []
+    adopted: bool = False
 
 
 class Status(BaseModel):

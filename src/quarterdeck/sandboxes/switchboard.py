@@ -76,16 +76,20 @@ class Switchboard:
     Args:
         find: returns the digest of the token of a workspace's container that is meant to run, None
             when there is none.
-        adopt: notes what is in a container of another service, by its token's digest.
+        adopt: notes what is in a container of another service, by its token's digest, or on a volume
+            without one.
+        has_files: returns whether the container engine has a workspace's volume.
     """
 
     def __init__(
         self,
         find: Callable[[str], Awaitable[str | None]],
-        adopt: Callable[[str, str, Sequence[EngineRepository]], Awaitable[None]],
+        adopt: Callable[[str, str | None, Sequence[EngineRepository]], Awaitable[None]],
+        has_files: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._find = find
         self._adopt = adopt
+        self.has_files = has_files
         self._lines: defaultdict[str, _Line] = defaultdict(_Line)
         self._boots: dict[str, _Boot] = {}
 
@@ -129,14 +133,14 @@ class Switchboard:
         return True
 
     async def adopt(
-        self, workspace_id: str, token: str, repositories: Sequence[EngineRepository]
+        self, workspace_id: str, token: str | None, repositories: Sequence[EngineRepository]
     ) -> None:
-        """Note the repositories in a container that another service has started.
+        """Note the repositories in a container that another service has started, or on its volume.
 
         Raises:
             SandboxError: the installation's directory cannot be written.
         """
-        await self._adopt(workspace_id, digest_of(token), repositories)
+        await self._adopt(workspace_id, token and digest_of(token), repositories)
 
     @contextmanager
     def offer(self, workspace_id: str, token: str) -> Generator[OfferedConnection]:

@@ -108,7 +108,8 @@ SILENT: TelemetryConfig = {
 def build_app(service: ServiceParts) -> FastAPI:
     """Return the application for the parts of a service, which run for its lifespan."""
     context = service.context
-    forwarding = Middleware(Forwarding, context=context, upstreams=service.upstreams)
+    take = service.leases.take_stopped if service.leases else None
+    forwarding = Middleware(Forwarding, context=context, upstreams=service.upstreams, take=take)
     app = FastAPI(
         title="quarterdeck",
         version=__version__,

@@ -11,7 +11,7 @@ refused.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quarterdeck.local.sockets import socket_address
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
@@ -295,6 +296,7 @@ FORGET = "forget"
 AWAY = "owner_away"
 """In a request's state: why the owner was not called, for a person."""
 
+_READING = ("GET", "HEAD")
 _IN_ROWS = re.compile(r"|history|status|hooks|chats|chats/[^/]+/queue")
 """The paths below a workspace of reads that need only the database."""
 
@@ -302,9 +304,16 @@ _IN_ROWS = re.compile(r"|history|status|hooks|chats|chats/[^/]+/queue")
 class Forwarding:
     """Serves requests for this service's workspaces, and passes the others on."""
 
-    def __init__(self, app: ASGIApp, context: ServiceContext, upstreams: Upstreams) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        context: ServiceContext,
+        upstreams: Upstreams,
+        take: Callable[[str], Awaitable[str | None]] | None,
+    ) -> None:
         self._app = app
         self._context = context
+        self._take = take
         self._owners = Owners(context.database)
         self._upstreams = upstreams
         self._services: Remembered[str, ServiceRow] = Remembered(
@@ -315,10 +324,11 @@ class Forwarding:
         """Serve one request."""
         try:
             service, rest = await self._elsewhere(scope)
+            stays = await self._why_not_taken(service, scope)
         except ServiceError as e:
             await error_response(e)(scope, receive, send)
             return
-        if service is None:
+        if service is None or stays is None:
             await self._app(scope, receive, send)
             return
         try:
@@ -334,7 +344,18 @@ class Forwarding:
                 scope["state"][AWAY] = _away(service, unseen=True).message
                 await self._app(scope, receive, send)
                 return
-            await error_response(_away(service, e.unseen))(scope, receive, send)
+            await error_response(_away(service, e.unseen, stays))(scope, receive, send)
+
+    async def _why_not_taken(self, service: ServiceRow | None, scope: Scope) -> str | None:
+        """Take over what a request is to change from a service that is gone; return why not, or None."""
+        if service is None or service.alive or self._take is None or scope["method"] in _READING:
+            return ""
+        named = workspace_named(scope, scope["state"]["caller"])
+        assert named is not None  # another service has it
+        try:
+            return await self._take(named[0])
+        except SandboxError as e:
+            return f"It was not taken over: {e}"
 
     async def _elsewhere(self, scope: Scope) -> tuple[ServiceRow | None, str]:
         """Return the other service that has the workspace, and the path below it; else None."""
@@ -383,14 +404,14 @@ def _is_read_here(scope: Scope, rest: str) -> bool:
     return scope["method"] == "GET" and plain and _IN_ROWS.fullmatch(rest) is not None
 
 
-def _away(service: ServiceRow, unseen: bool) -> ApiError:
+def _away(service: ServiceRow, unseen: bool, why: str = "") -> ApiError:
     state = "cannot be reached" if unseen else "was lost before it answered; it may have acted"
     seen = f", last seen at {service.seen_at}" if service.seen_at else ", never seen"
     return ApiError(
         ErrorCode.ENGINE_UNREACHABLE,
         f"The service that has this replica {state}. Start the service of home {service.home_id} "
         "again (qd serve on its host), or repair the line to it. If that home is lost for good, "
-        "remove the replica's record with qd replica forget.",
+        f"remove the replica's record with qd replica forget.{why and ' '}{why}",
         f"home {service.home_id} at {service.url or 'no known address'}{seen}",
     )
 

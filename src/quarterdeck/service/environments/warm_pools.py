@@ -116,6 +116,7 @@ class PoolKeeper:
             lambda c: pooled(c, self._context.home_id, pool["id"])
         )
         good = [row for row in rows if pool["enabled"] and _is_good(row, pool)]
+        good = good[: pool["target_size"]]  # more are there after a takeover
         for row in rows:
             if row not in good:
                 await self._remove(row["id"], _unclaimed(row["id"]))

@@ -117,6 +117,18 @@ def enter_sleeping(writer: LogWriter, workspace_id: str, now: str) -> bool:
     )
 
 
+def note_packing(connection: Connection, workspace_id: str, home_id: str, now: str) -> bool:
+    """Note that a sleeping workspace's volume is about to be replaced by an archive in its home.
+
+    From then on no other service takes it over. False when it sleeps no more, or another has it.
+    """
+    row = find_workspace(connection, workspace_id)
+    if row is None or not row.is_of(home_id) or row.status != WorkspaceStatus.SLEEPING:
+        return False
+    change_workspace(connection, workspace_id, packed_at=now)
+    return True
+
+
 def enter_archived(writer: LogWriter, workspace_id: str, now: str) -> bool:
     """Mark a workspace as archived, its files packed, unless it was woken in the meantime."""
     return enter(

@@ -26,6 +26,7 @@ from quarterdeck.service.fleet.transitions import (
     RESTING,
     enter_archived,
     enter_sleeping,
+    note_packing,
     remove,
     wake_up,
 )
@@ -301,7 +302,12 @@ class WorkspaceManager:
         return not packing.cancelled() and packing.result()
 
     async def _put_away(self) -> bool:
-        await (await self._site.driver()).pack(self._site.id)
+        driver, database = await self._site.driver(), self._tools.context.database
+        if driver.saved_work is not None:  # its files are where other services reach them
+            home, now = self._tools.context.home_id, self._now()
+            if not await database.write(lambda c: note_packing(c, self._site.id, home, now)):
+                return False
+        await driver.pack(self._site.id)
         return await self._tools.context.event_log.write(
             lambda writer: enter_archived(writer, self._site.id, self._now())
         )

@@ -159,6 +159,17 @@ def workspaces_in(
     return [WorkspaceRow(*row) for row in connection.execute(statement)]
 
 
+def stopped_elsewhere(connection: Connection, homes: Sequence[str], driver: str) -> list[str]:
+    """Return what is meant to run, or waits in a pool, on a driver and in none of these homes."""
+    statement = select(workspaces.c.id).where(
+        workspaces.c.home_id.not_in(homes),
+        workspaces.c.driver == driver,
+        workspaces.c.packed_at.is_(None),
+        workspaces.c.status.in_(BUSY) | workspaces.c.warm_state.is_not(None),
+    )
+    return list(connection.execute(statement).scalars())
+
+
 def page_of_workspaces(
     connection: Connection, filter: WorkspaceFilter, offset: int, limit: int
 ) -> tuple[list[WorkspaceRow], int]:
@@ -331,8 +342,22 @@ def removals_left(connection: Connection, home_id: str) -> list[tuple[str, str]]
     names = connection.execute(
         select(settings.c.name).where(settings.c.name.startswith(NOTE), settings.c.value == home_id)
     )
-    noted = (name.removeprefix(NOTE).partition(" ") for name in names.scalars())
+    return _noted(names.scalars())
+
+
+def _noted(names: Iterable[str]) -> list[tuple[str, str]]:
+    noted = (name.removeprefix(NOTE).partition(" ") for name in names)
     return [(workspace_id, driver or PROCESS) for workspace_id, _, driver in noted]
+
+
+def removals_without(connection: Connection, homes: Sequence[str]) -> list[tuple[str, str]]:
+    """As `removals_left`, of every home but these."""
+    names = connection.execute(
+        select(settings.c.name).where(
+            settings.c.name.startswith(NOTE), settings.c.value.not_in(homes)
+        )
+    )
+    return _noted(names.scalars())
 
 
 DELETED_WHEN_UNUSED = "delete_after_inactivity"
