@@ -3,7 +3,7 @@
 Ownership of workspaces, when several services share a database.
 
 A service is a home: its sandboxes, archives and mirrors are there, and the home's id is the owner
-in the rows. Ownership changes only when a container is taken over (`service.fleet.leases`). The work is
+in the rows. Ownership changes only by a takeover (`service.fleet.leases`). The work is
 divided like this:
 
 | work | done by |
@@ -12,9 +12,10 @@ divided like this:
 | requests that name a workspace | its owner; another service passes them on (`service.forwarding`) |
 | events: their streams, notifications, webhooks | the service that stored them, which is the owner |
 | creates | the service that was called, which becomes the owner |
-| warm pools | each service for the creates it serves: a prepared workspace cannot change its host. `target_size`, and the reported state of a pool, apply to one service; the pause after a failure to all. A prepared container of a service that is gone joins the pool of the one that takes it over |
+| warm pools | each service for the creates it serves: a prepared workspace cannot change its host. `target_size`, and the reported state of a pool, apply to one service; the pause after a failure to all. A prepared container of a service that is gone joins the pool of the one that takes it over, which removes what exceeds the size |
 | the limit of active workspaces | all services together, in the transaction that makes one active |
-| taking over a workspace whose service is gone | the service that its container has dialed |
+| taking over a workspace whose service is gone | the service that its container has dialed; without a container, the service of the request that is to change it, or the first that looks for what is meant to run |
+| removing the container and volume of a deleted workspace whose service is gone | any service with that container engine; the owner removes the rest if it comes back |
 | automations: fires, and runs that make a replica | any one service, decided in the transaction that marks the run; it becomes the owner |
 | a run that joins another in its replica | the owner of that replica, when it is alive |
 | stopping the agent of a run that was canceled, timed out or superseded | the owner of its replica |

@@ -64,7 +64,7 @@ workspaces = Table(
 )
 """`home_id` is the home that has its sandbox (`service.ownership`). `user_id` is the user whose
 personal credentials it has. `rested_at` is when it was put to sleep or archived. `packed_at` is set
-while its files are in an archive. `warm_state` is `warming` or `ready` while it waits in a pool,
+while its files are in an archive, or are being packed from a volume. `warm_state` is `warming` or `ready` while it waits in a pool,
 and `testing` while a hook is tested in it: no list shows it then. `setup_json` is the environment's
 setup of its last start. `push` is its own push policy, if a person chose one, `permission_policy` its own
 permission policy; `permission_rules_json` are its own rules. `forked_from` is the
