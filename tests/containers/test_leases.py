@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -19,10 +20,12 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.containers import HomeAddress
+from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.service.errors import ApiError, UnknownWorkspaceError
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.fleet.leases import Leases
 from quarterdeck.wire.events import EventType
+from quarterdeck.wire.saves import FILES_REF
 from tests.containers.deck import Deck
 from tests.containers.front import Front
 from tests.containers.losses import block, ended, history, rest, until_saved, wake
@@ -33,6 +36,7 @@ from tests.support.git import make_repository
 from tests.support.postgresql import Server
 from tests.support.waiting import WAIT_SECONDS, eventually
 
+JUST_NOW = "UPDATE services SET seen_at = '2999-01-01T00:00:00.000Z' WHERE home_id = %s"
 LONG_AGO = "UPDATE services SET seen_at = '2020-01-01T00:00:00.000Z' WHERE home_id = %s"
 
 
@@ -260,6 +264,7 @@ async def test_a_sleeping_replica_of_a_killed_service_is_woken(
     await rest(second, id)
     assert not pair.second.home.saves.joinpath(f"{id}.git").exists()
     await pair.kill()
+    pair.rows(JUST_NOW, pair.home.id.read_text().strip())
     away = await second.client.post(f"/v1/replica/{id}/wake")
     assert away.status_code == 502, away.text  # not at once: it may only be restarting
     pair.unseen()
@@ -307,6 +312,9 @@ async def test_what_is_only_in_the_directory_of_a_service_stays_with_it(
         )
         await second.post(f"/v1/replica/{id}/messages", block("true"))
         await ended(second, id, 1)
+    show = ["git", "--git-dir", str(pair.home.saves / f"{lost}.git"), "cat-file", "-e"]
+    kept = f"{FILES_REF}:home/.quarterdeck/canvas/kept"
+    await eventually(lambda: subprocess.run([*show, kept]).returncode == 0, "the save")
     await second.post(f"/v1/replica/{archived}/archive")
     await rest(second, lost)
     await pair.kill()
@@ -333,11 +341,11 @@ async def test_a_replica_whose_container_ended_with_its_service_goes_on(
     """Nobody asks for it: its turn was interrupted, and its queue runs once."""
     id = await create(pair, repository)
     await in_a_turn(pair, id)
+    pair.front.ports = []  # it stays where it is, without a connection
     await pair.kill()
     pid = json.loads((pair.containers.root / f"{id}.json").read_text())[0]
     pair.unseen()
     # While its container is meant to run, it is left to connect.
-    pair.front.ports = []
     assert "when it connects" in str(await pair.leases.take_stopped(id))
     os.kill(pid, signal.SIGKILL)
     pair.front.ports = [pair.second.port]
@@ -382,10 +390,10 @@ async def test_what_a_service_had_no_time_to_remove_is_removed(
     await pair.leases.sweep()
     assert not volume.exists()
     # What is in its directory it removes itself.
-    save = pair.home.saves / f"{id}.git"
-    assert save.exists()
+    own = places_of(pair.home, id).root
+    assert own.is_dir()
     await pair.start()
-    await eventually(lambda: not save.exists(), "the removal")
+    await eventually(lambda: not own.exists(), "the removal")
 
 
 @pytest.mark.long
