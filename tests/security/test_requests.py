@@ -10,6 +10,7 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.service.identity.sign_in import DeviceRequests, peer_of
 from quarterdeck.service.identity.tokens import DeviceSettings
 from quarterdeck.service.listeners import TcpListener
+from quarterdeck.service.middleware import BODY_VALUES
 from quarterdeck.service.server import serve
 from tests.fleet.conftest import World
 from tests.support.waiting import WAIT_SECONDS
@@ -88,3 +89,34 @@ async def test_a_trailer_changes_nothing(world: World, address: tuple[str, int])
     assert (await ask(own, other)).startswith(accepted)
     assert (await ask(other, own)).startswith(refused)
     assert (await ask("", own)).startswith(refused)
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b"1", b'""'])
+async def test_a_body_of_many_small_values_is_refused_before_it_is_read(
+    world: World, value: bytes
+) -> None:
+    """Reading 8 MB of them would take seconds, in which no other request is answered."""
+    for count, status in ((BODY_VALUES, 413), (BODY_VALUES // 8, 400)):
+        body = b'{"unknown":[' + (value + b",") * count + value + b"]}"
+        for kinds in (
+            ["application/json"],
+            ["Application/x+JSON; a=b"],
+            ["application/json", "a/b"],
+        ):
+            headers = [("Content-Type", kind) for kind in kinds]
+            answer = await world.client.post("/v1/replica", content=body, headers=headers)
+            assert answer.status_code == status, (kinds, count)
+
+
+async def test_text_in_a_body_may_have_many_commas(world: World) -> None:
+    made = await world.create()
+    sent = await world.send(made, "[,]" * BODY_VALUES)
+    assert await world.done(made, sent["message_id"])
+
+
+async def test_a_stranger_sends_little_to_be_read(world: World) -> None:
+    """The request for a token needs no key."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for body, status in ((b"a=b&" * (4 << 10) + b"a", 413), (b"a=b", 400)):
+        answer = await world.client.post("/v1/auth/token", content=body, headers=form)
+        assert answer.status_code == status

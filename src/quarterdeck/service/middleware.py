@@ -34,6 +34,7 @@ from quarterdeck.service.identity.service import INSIDE, bearer_of
 from quarterdeck.service.routing import FOUND, FoundRoute, RouteTrie
 from quarterdeck.wire.base import NUL_ERROR
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.json_size import has_too_many_values
 from quarterdeck.wire.replicas import UNCOMMITTED_LIMIT
 
 log = logging.getLogger(__name__)
@@ -154,8 +155,10 @@ def explain(error: Mapping[str, Any]) -> str:
 
 
 BODY_LIMIT = 8 << 20
-_LIMITS = {"/v1/replica/uncommitted": UNCOMMITTED_LIMIT}
+_LIMITS = {"/v1/replica/uncommitted": UNCOMMITTED_LIMIT, "/v1/auth/token": 16 << 10}
 """Maximum bytes of a body where it is not `BODY_LIMIT`, by path."""
+BODY_VALUES = 100_000
+"""Most strings, commas and brackets of a JSON body: reading more holds up every other request."""
 PLAIN_LIMIT = 16 << 20
 """Maximum bytes of a decompressed body."""
 
@@ -175,17 +178,24 @@ def check_length(path: str, declared: str | None) -> None:
         )
 
 
-def limited(path: str, receive: Receive) -> Receive:
-    """Return a `receive` for a body without a declared length, which enforces the limit."""
+def limited(path: str, receive: Receive, *, is_json: bool) -> Receive:
+    """Return a `receive` that enforces the limits: of bytes, and of values in JSON."""
     size, limit = 0, _LIMITS.get(path, BODY_LIMIT)
+    body = bytearray()
 
     async def counted() -> Message:
         nonlocal size
         message = await receive()
-        size += len(message.get("body", b""))
-        if size > limit:
-            # The framework lets this one through while it reads a body; others become a 400.
+        part = message.get("body", b"")
+        size += len(part)
+        if is_json and size <= limit:
+            body.extend(part)
+        is_last = not message.get("more_body", False)
+        # The framework lets this one through while it reads a body; others become a 400.
+        if size > limit or (is_last and has_too_many_values(body, BODY_VALUES)):
             raise HTTPException(413)
+        if is_last:
+            body.clear()
         return message
 
     return counted
@@ -245,7 +255,10 @@ class AuthMiddleware:
         except ServiceError as e:
             await error_response(e)(scope, receive, send)
             return
-        await self._app(scope, limited(scope["path"], receive), send)
+        is_json = any(
+            name == b"content-type" and b"json" in value.lower() for name, value in scope["headers"]
+        )
+        await self._app(scope, limited(scope["path"], receive, is_json=is_json), send)
 
     async def _admit(self, scope: Scope, route_match: FoundRoute) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
