@@ -13,6 +13,11 @@ from quarterdeck.engine import link as link_module
 from quarterdeck.engine.errors import EngineProtocolError
 from quarterdeck.engine.framing import VALUES_LIMIT, decode
 from quarterdeck.engine.link import UNREADABLE, EngineLink
+from quarterdeck.service import event_rows
+from quarterdeck.service.chats import history
+from quarterdeck.service.chats import routes as chat_routes
+from quarterdeck.service.chats.history import TurnFold
+from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.fleet.engine_lifecycle import NOT_UNDERSTOOD
 from quarterdeck.wire.engine import LARGEST_INDEX, LINE_LIMIT
 from tests.fleet.conftest import World
@@ -264,3 +269,58 @@ async def test_unread_entries_and_frames_are_bounded_in_bytes(
         assert taken == list(range(1, 121))
         assert asyncio.get_running_loop().time() - start > 90 / 200 / 2
         await link.close()
+
+
+async def test_long_events_are_read_a_few_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A history of gigabytes is passed on without being held: an engine says how long it is."""
+    monkeypatch.setattr(event_rows, "READ_CHARACTERS", 30_000)
+    monkeypatch.setattr(chat_routes, "SHORT_BYTES", 30_000)
+    made = await world.create()
+    sent = await world.send(made, "begin")
+    await world.done(made, sent["message_id"])
+    chat_id, log = sent["chat_id"], world.context.event_log
+    stamp = "2026-01-02T00:00:00Z"
+    for number in range(20):
+        event = {"timestamp": stamp, "type": "note", "payload": {"n": number, "text": "x" * 20_000}}
+        await log.append(made, [NewEvent("chat.turn.delta", {"chatId": chat_id, "event": event})])
+    largest, usual = 0, event_rows.first_rows
+
+    def counted(rows: Any) -> list[Any]:
+        nonlocal largest
+        read = usual(rows)
+        largest = max(largest, sum(len(row.payload_json) for row in read))
+        return read
+
+    for module in (event_rows, history):
+        monkeypatch.setattr(module, "first_rows", counted)
+    for query in (f"?chat_id={chat_id}", "", "?limit=15"):
+        answer = await world.client.get(f"/v1/replica/{made}/history{query}")
+        notes = [one["payload"]["n"] for one in answer.json()["events"] if one["type"] == "note"]
+        assert notes == list(range(20))[-15 if "limit" in query else 0 :]
+    stored = await log.last_index(made)
+    read: list[int] = []
+    while read[-1:] != [stored]:
+        read += [one.index for one in await log.read_after(made, read[-1] if read else 0, 64)]
+    assert read == list(range(1, stored + 1))
+    assert 30_000 < largest < 60_000
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"sessionUpdate": "agent_thought_chunk", "messageId": "a." + "9" * 5_000},
+        {"sessionUpdate": "agent_thought_chunk", "messageId": "t.1"},
+        {"sessionUpdate": "agent_message_chunk", "messageId": "t"},
+        {"sessionUpdate": "tool_call", "toolCallId": "t", "rawOutput": {"type": "x", "text": 1}},
+    ],
+)
+def test_events_that_contradict_each_other_are_left_out_of_a_turn(payload: dict[str, Any]) -> None:
+    fold = TurnFold()
+    native = {"sessionUpdate": "tool_call", "toolCallId": "t", "rawOutput": {"type": "x"}}
+    fold.add({"type": "acp-session_update", "payload": native})
+    for _ in range(2):
+        fold.add({"type": "acp-session_update", "payload": payload})
+    fold.add({"type": "turn-result", "timestamp": "0001-01-01T00:00:00+14:00", "payload": {}})
+    json.dumps(fold.turn())

@@ -247,7 +247,7 @@ class EventLog:
         self._observers.append(observer)
 
     async def read_after(self, workspace_id: str, index: int, limit: int) -> list[StoredEvent]:
-        """Return up to `limit` events with a higher index, in order."""
+        """Return the next events with a higher index, in order: up to `limit`, fewer of long ones."""
         return await self._database.read(lambda c: read_after(c, workspace_id, index, limit))
 
     async def last_index(self, workspace_id: str) -> int:

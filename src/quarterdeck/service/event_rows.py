@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, CursorResult, bindparam, select
 
 from quarterdeck.service.db.tables import events, workspaces
 from quarterdeck.wire.base import utc_now
@@ -61,11 +61,34 @@ def _quoted(text: str) -> str:
     return json.dumps(text)
 
 
+READ_CHARACTERS = 8 << 20
+"""Most characters of payloads that are read at once, unless the first one is longer."""
+PIECEMEAL = {"stream_results": True, "max_row_buffer": 16}
+"""Options of statements whose rows `first_rows` reads: the database's server keeps what is not read."""
+
+
+def first_rows(rows: CursorResult[*tuple[Any, ...]]) -> list[Any]:
+    """Return as many rows as one read may have, at least one if there is any.
+
+    Engines decide how long payloads are.
+    """
+    read: list[Any] = []
+    size = 0
+    for row in rows:
+        read.append(row)
+        size += len(row.payload_json)
+        if size > READ_CHARACTERS:
+            break
+    rows.close()
+    return read
+
+
 _after = (
     select(events.c.index, events.c.id, events.c.ts, events.c.type, events.c.payload_json)
     .where(events.c.workspace_id == bindparam("of"), events.c.index > bindparam("after"))
     .order_by(events.c.index)
     .limit(bindparam("most"))
+    .execution_options(**PIECEMEAL)
 )
 _next = select(workspaces.c.next_event_index).where(workspaces.c.id == bindparam("of"))
 
@@ -73,9 +96,9 @@ _next = select(workspaces.c.next_event_index).where(workspaces.c.id == bindparam
 def read_after(
     connection: Connection, workspace_id: str, index: int, limit: int
 ) -> list[StoredEvent]:
-    """Return up to `limit` events with a higher index, in order."""
+    """Return the next events with a higher index, in order: up to `limit`, fewer of long ones."""
     rows = connection.execute(_after, {"of": workspace_id, "after": index, "most": limit})
-    return [StoredEvent(*row) for row in rows]
+    return [StoredEvent(*row) for row in first_rows(rows)]
 
 
 def last_index(connection: Connection, workspace_id: str) -> int:

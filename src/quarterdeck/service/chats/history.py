@@ -6,8 +6,10 @@ them, and a request without a limit asks for all.
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 from pydantic_core import from_json
@@ -16,6 +18,7 @@ from sqlalchemy import Connection, String, bindparam, or_, select
 from quarterdeck.service.chats.rows import TurnPlaces
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import chats, events, messages, workspaces
+from quarterdeck.service.event_rows import PIECEMEAL, first_rows
 from quarterdeck.service.formats import HistoryCursor, decode, encode_opaque
 from quarterdeck.wire.base import iso_text
 from quarterdeck.wire.chats import Sender
@@ -48,17 +51,18 @@ class TurnFold:
         self._completed: object = None
 
     def add(self, event: Item) -> None:
-        """Add the next event."""
+        """Add the next event; one that contradicts those before it is left out."""
         payload = _object(event.get("payload"))
-        match event.get("type"):
-            case AgentEventType.USER_MESSAGE:
-                self._add_message(payload, event.get("timestamp"))
-            case AgentEventType.TURN_RESULT:
-                self._end(payload, event.get("timestamp"))
-            case AgentEventType.SESSION_UPDATE:
-                self._update(payload)
-            case _:
-                return
+        with suppress(ArithmeticError, LookupError, TypeError, ValueError):
+            match event.get("type"):
+                case AgentEventType.USER_MESSAGE:
+                    self._add_message(payload, event.get("timestamp"))
+                case AgentEventType.TURN_RESULT:
+                    self._end(payload, event.get("timestamp"))
+                case AgentEventType.SESSION_UPDATE:
+                    self._update(payload)
+                case _:
+                    return
 
     def turn(self) -> Item:
         """Return the turn as far as it is known."""
@@ -206,22 +210,24 @@ _only = select(chats.c.id, chats.c.provider, chats.c.next_history_index).where(
     chats.c.workspace_id == bindparam("of"), chats.c.deletion.is_(None)
 )
 _of_workspace = (
-    select(events.c.payload_json)
+    select(events.c.payload_json, events.c.history_index.label("place"))
     .where(
         events.c.workspace_id == bindparam("of"),
         events.c.history_index >= bindparam("start"),
         events.c.history_index < bindparam("end"),
     )
     .order_by(events.c.history_index)
+    .execution_options(**PIECEMEAL)
 )
 _of_chat = (
-    select(events.c.payload_json)
+    select(events.c.payload_json, events.c.chat_history_index.label("place"))
     .where(
         events.c.chat_id == bindparam("of"),
         events.c.chat_history_index >= bindparam("start"),
         events.c.chat_history_index < bindparam("end"),
     )
     .order_by(events.c.chat_history_index)
+    .execution_options(**PIECEMEAL)
 )
 _canceled = (
     select(messages.c.id)
@@ -265,15 +271,30 @@ def native_chat(connection: Connection, thread: HistoryScope) -> str | None:
     return rows[0].id if same and rows[0].provider == NATIVE_AGENT else None
 
 
-def read_payloads(connection: Connection, thread: HistoryScope, start: int, end: int) -> list[str]:
-    """Return the payload texts of `chat.turn.delta` events from `start` to before `end`."""
+def read_payloads(
+    connection: Connection, thread: HistoryScope, start: int, end: int
+) -> tuple[list[str], int]:
+    """Return payload texts of `chat.turn.delta` events from `start` on, and where the next ones start.
+
+    Those before `end`, unless they are too long to be read at once.
+    """
     statement, of = (
         (_of_workspace, thread.workspace_id)
         if thread.chat_id is None
         else (_of_chat, thread.chat_id)
     )
-    rows = connection.execute(statement, {"of": of, "start": start, "end": end})
-    return list(rows.scalars())
+    end = min(end, start + EVENTS_AT_ONCE)
+    rows = first_rows(connection.execute(statement, {"of": of, "start": start, "end": end}))
+    return [row.payload_json for row in rows], rows[-1].place + 1 if rows else end
+
+
+def all_payloads(connection: Connection, thread: HistoryScope, start: int) -> list[str]:
+    """Return the payload texts of all those events from `start` on."""
+    texts: list[str] = []
+    while start < thread.total:
+        read, start = read_payloads(connection, thread, start, thread.total)
+        texts += read
+    return texts
 
 
 def read_senders(
@@ -305,6 +326,8 @@ def read_canceled(connection: Connection, thread: HistoryScope) -> list[str]:
 
 
 EVENTS_AT_ONCE = 1000
+TURN_CHARACTERS = 32 << 20
+"""A turn of a native transcript ends where its events have this many."""
 
 
 @dataclass(frozen=True)
@@ -347,11 +370,6 @@ class HistoryPage:
         """The chat when filtered by one, else the replica."""
         return self.thread.chat_id or self.thread.workspace_id
 
-    @property
-    def short(self) -> bool:
-        """Whether one read is enough."""
-        return self.end - self.start <= EVENTS_AT_ONCE and not self.turns
-
 
 async def open_page(
     database: Database, places: TurnPlaces, workspace_id: str, query: HistoryQuery
@@ -386,11 +404,13 @@ async def open_page(
 async def written(database: Database, page: HistoryPage) -> AsyncGenerator[bytes]:
     """Yield the response body. The events come first: their summary is known at their end."""
     yield b'{"events":['
-    for first in range(page.start, page.end, EVENTS_AT_ONCE):
-        last = min(first + EVENTS_AT_ONCE, page.end)
-        body, senders = await database.read(_part(page.thread, first, last))
+    place, comma = page.start, b""
+    while place < page.end:
+        body, senders, place = await database.read(_part(page.thread, place, page.end))
         page.senders += senders
-        yield b"," + body if first > page.start else body
+        if body:
+            yield comma + body
+            comma = b","
     yield b"],"
     if page.turns is not None:
         yield b'"agentAspTranscript":{"turns":['
@@ -405,15 +425,19 @@ async def _turn(database: Database, page: HistoryPage, first: int, last: int) ->
     fold, turns = TurnFold(), page.turns
     assert turns is not None
     thread = replace(page.thread, chat_id=turns.chat_id)
-    for start in range(first, last, EVENTS_AT_ONCE):
-        end = min(start + EVENTS_AT_ONCE, last)
-        for text in await database.read(_texts(thread, start, end)):
+    place, size = first, 0
+    while place < last and size < TURN_CHARACTERS:
+        texts, place = await database.read(partial(_texts, thread, place, last))
+        size += sum(map(len, texts))
+        for text in texts:
             fold.add(_event(text))
     return fold.turn()
 
 
-def _texts(thread: HistoryScope, start: int, end: int) -> Callable[[Connection], list[str]]:
-    return lambda connection: read_payloads(connection, thread, start, end)
+def _texts(
+    thread: HistoryScope, start: int, end: int, connection: Connection
+) -> tuple[list[str], int]:
+    return read_payloads(connection, thread, start, end)
 
 
 def turns_of_page(
@@ -438,13 +462,14 @@ def turns_of_page(
 
 def _part(
     thread: HistoryScope, first: int, last: int
-) -> Callable[[Connection], tuple[bytes, list[Sender]]]:
-    def run(connection: Connection) -> tuple[bytes, list[Sender]]:
-        page = [_event(text) for text in read_payloads(connection, thread, first, last)]
+) -> Callable[[Connection], tuple[bytes, list[Sender], int]]:
+    def run(connection: Connection) -> tuple[bytes, list[Sender], int]:
+        texts, following = read_payloads(connection, thread, first, last)
+        page = [_event(text) for text in texts]
         message_ids = [event["payload"]["messageId"] for event in page if _is_user_message(event)]
         senders = read_senders(connection, thread.workspace_id, message_ids)
         # Without the list's brackets: pages are joined into one.
-        return json.dumps(page, separators=(",", ":")).encode()[1:-1], senders
+        return json.dumps(page, separators=(",", ":")).encode()[1:-1], senders, following
 
     return run
 

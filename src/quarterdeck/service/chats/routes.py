@@ -1,5 +1,6 @@
 """Routes of chats, messages and history."""
 
+from collections.abc import AsyncGenerator
 from typing import Annotated
 
 from fastapi import Query
@@ -219,6 +220,8 @@ messages_router = both_families(_messages_replica)
 
 
 JSON = "application/json"
+SHORT_BYTES = 1 << 20
+"""A longer history is sent while it is read."""
 
 _history_replica = replica_router("history")
 
@@ -244,9 +247,19 @@ async def read(
     if page is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No chat of this replica has this id.", "chat_id")
     body = written(context.database, page)
-    if not page.short:
-        return StreamingResponse(body, media_type=JSON)
-    return Response(b"".join([piece async for piece in body]), media_type=JSON)
+    pieces: list[bytes] = []
+    async for piece in body:
+        pieces.append(piece)
+        if sum(map(len, pieces)) > SHORT_BYTES:
+            return StreamingResponse(_joined(pieces, body), media_type=JSON)
+    return Response(b"".join(pieces), media_type=JSON)
+
+
+async def _joined(pieces: list[bytes], rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    while pieces:
+        yield pieces.pop(0)
+    async for piece in rest:
+        yield piece
 
 
 history_router = both_families(_history_replica)

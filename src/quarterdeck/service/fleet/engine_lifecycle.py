@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from quarterdeck.engine.link import EngineError, EngineProtocolError, EngineRefusedError
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.port import PROCESS, Concern, RepositorySource, SandboxDriver
-from quarterdeck.service.chats.history import find_thread, read_payloads
+from quarterdeck.service.chats.history import all_payloads, find_thread
 from quarterdeck.service.chats.rows import change_chat, find_chat, list_chats, newest_message_chat
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.faults import retry_until_stored
@@ -110,7 +110,7 @@ def _read(connection: Connection, source_id: str | None) -> tuple[WorkspaceRow |
     """Return the workspace that was forked, and its history."""
     row = find_workspace(connection, source_id or "")
     thread = row and find_thread(connection, row.id, None)
-    return row, read_payloads(connection, thread, 0, thread.total) if thread else []
+    return row, all_payloads(connection, thread, 0) if thread else []
 
 
 def _chats(connection: Connection, row: WorkspaceRow) -> tuple[Chat, Chat] | None:
@@ -202,8 +202,7 @@ def _take_chat(
     """Copy the history of the other chat to the fork's."""
     connection, id = writer.connection, str(own.id)
     thread = find_thread(connection, row.forked_from or "", str(chat.id))
-    total = thread.total if thread else 0
-    texts = read_payloads(connection, thread, max(0, total - MOST_EVENTS), total) if thread else []
+    texts = all_payloads(connection, thread, max(0, thread.total - MOST_EVENTS)) if thread else []
     name = source.name if source else "a replica that was deleted"
     deltas = [json.loads(text) | {"chatId": id} for text in texts]
     writer.append(

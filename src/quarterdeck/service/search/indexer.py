@@ -14,7 +14,7 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import events
 from quarterdeck.service.errors import DatabaseClosedError
-from quarterdeck.service.event_rows import StoredEvent
+from quarterdeck.service.event_rows import PIECEMEAL, StoredEvent, first_rows
 from quarterdeck.service.formats import moment_text, storable
 from quarterdeck.service.search.rows import (
     NewText,
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 PIECE = 16_000
 """Most characters of one indexed text; a longer one is indexed in pieces."""
+TURN_CHARACTERS = 8 << 20
+"""Of a turn with more, the rest is not found."""
 EVENTS_AT_ONCE = 1_000
 
 _page = (
@@ -37,6 +39,7 @@ _page = (
     .where(events.c.chat_id == bindparam("of"), events.c.chat_history_index >= bindparam("start"))
     .order_by(events.c.chat_history_index)
     .limit(EVENTS_AT_ONCE)
+    .execution_options(**PIECEMEAL)
 )
 
 
@@ -107,7 +110,7 @@ def _next_turns(connection: Connection, chat_id: str) -> NewTexts | None:
         return None
     turn, texts = TurnTexts(), list[NewText]()
     place = end = start
-    while page := connection.execute(_page, {"of": chat_id, "start": place}).all():
+    while page := first_rows(connection.execute(_page, {"of": chat_id, "start": place})):
         for index, ts, payload in page:
             place = index + 1
             if turn.add(index, ts, _event(payload)):
@@ -124,6 +127,7 @@ class TurnTexts:
     def __init__(self) -> None:
         self._texts: dict[tuple[str, str], tuple[int, str, list[str]]] = {}
         self._unnamed = 0
+        self._size = 0
 
     def add(self, index: int, ts: str, event: dict[str, Any]) -> bool:
         """Add an event, stored at `ts`; return whether the turn ends with it."""
@@ -164,7 +168,8 @@ class TurnTexts:
                 pass
 
     def _append(self, role: str, name: str, index: int, ts: str, text: object) -> None:
-        if isinstance(text, str):
+        if isinstance(text, str) and self._size < TURN_CHARACTERS:
+            self._size += len(text)
             self._texts.setdefault((role, name), (index, ts, []))[2].append(text)
 
 
