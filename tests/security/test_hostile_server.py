@@ -18,6 +18,7 @@ from quarterdeck.client import connection as connection_module
 from quarterdeck.client.error_mapping import Backoff
 from quarterdeck.client.errors import ClientError, ProtocolError, ResponseError
 from quarterdeck.client.stream_events import ConnectionLost, Received
+from quarterdeck.wire.json_size import LARGEST_NUMBER
 
 CHUNK = b"x" * (1 << 20)
 QUICK = Backoff(first=0.001, longest=0.002)
@@ -180,3 +181,34 @@ async def test_every_retry_after_is_a_number_of_seconds_or_none(value: str) -> N
         with pytest.raises(ResponseError) as error:
             await client.replicas.list()
     assert error.value.retry_after is None or 0 <= error.value.retry_after <= 86_400
+
+
+HUGE = 10**400
+GOAL = (
+    '{"objective":"o","status":"active","tokens_used":%d,"time_used_seconds":%s,"token_budget":-%d}'
+)
+CHAT = (
+    '{"chats":[{"id":"%s","provider":"x","created_at":"2026-01-02T00:00:00Z",'
+    '"updated_at":"2026-01-02T00:00:00Z","title":"1, %d","goal":%s}]}'
+)
+
+
+async def test_numbers_that_cannot_be_shown_are_not_taken_over() -> None:
+    """The screen divides and formats them."""
+    id = uuid4()
+    body = CHAT % (id, HUGE, GOAL % (HUGE, HUGE, HUGE))
+    async with server(JSON, lambda: iter([body.encode()])) as client:
+        (chat,) = await client.chats.list(id)
+    assert chat.goal is not None and chat.title == f"1, {HUGE}"
+    assert chat.goal.tokens_used == -(chat.goal.token_budget or 0) == LARGEST_NUMBER
+    assert chat.goal.time_used_seconds <= LARGEST_NUMBER
+    body = CHAT % (id, 1, GOAL % (1, "1e999", 1))
+    async with server(JSON, lambda: iter([body.encode()])) as client:
+        with pytest.raises(ProtocolError):
+            await client.chats.list(id)
+
+
+async def test_a_terminal_of_huge_offsets_is_read_again() -> None:
+    data = b'data: {"type":"replay","offset":%s,"cols":80,"rows":24,"data":""}\n\n' % (b"9" * 4_000)
+    async with server(STREAM, lambda: iter([data])) as client:
+        assert isinstance(await lost(client, events=False), ClientError)

@@ -33,7 +33,7 @@ from quarterdeck.client.names import NEUTRAL, WireNames
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.local.tls import pinned_context
 from quarterdeck.wire.base import Patch
-from quarterdeck.wire.json_size import has_too_many_values
+from quarterdeck.wire.json_size import has_too_many_values, with_bounded_integers
 
 ANSWER_BYTES = 64 << 20
 """Most bytes of an answer that is read as a whole, after decompression."""
@@ -285,7 +285,7 @@ class HttpConnection(AsyncResource):
         if has_too_many_values(content):
             raise ProtocolError(f"The answer of {self.endpoint} to {request} has too many values.")
         try:
-            return answer.model_validate_json(content)
+            return answer.model_validate_json(with_bounded_integers(content))
         except ValidationError as e:
             first = e.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "the body"

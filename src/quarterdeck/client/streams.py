@@ -28,6 +28,7 @@ from quarterdeck.client.stream_events import (
     Received,
 )
 from quarterdeck.wire.events import Event
+from quarterdeck.wire.json_size import with_bounded_integers
 
 Item = TypeVar("Item")
 ItemOut = TypeVar("ItemOut", covariant=True)
@@ -200,7 +201,7 @@ class EventCursor:
         if not message.data:
             return ()
         try:
-            event = Event.model_validate_json(message.data)
+            event = Event.model_validate_json(with_bounded_integers(message.data.encode()))
         except ValidationError:
             self._advance(message.id)
             error = ProtocolError("An event could not be read.", next_step="It is left out.")

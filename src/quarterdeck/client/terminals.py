@@ -31,6 +31,7 @@ from quarterdeck.client.errors import (
 from quarterdeck.client.stream_events import Malformed, TerminalItem, TerminalReceived
 from quarterdeck.client.streams import SHOWN, ResumingStream, is_place
 from quarterdeck.wire.base import Success
+from quarterdeck.wire.json_size import with_bounded_integers
 from quarterdeck.wire.terminals import (
     MAX_INPUT_CHARACTERS,
     CreateTerminal,
@@ -76,7 +77,7 @@ class TerminalCursor:
         if not message.data:
             return ()
         try:
-            event = terminal_event.validate_json(message.data)
+            event = terminal_event.validate_json(with_bounded_integers(message.data.encode()))
             end = int(message.id) if message.id.isdecimal() and is_place(message.id) else None
             return self._placed(event, end)
         except ValidationError:

@@ -9,7 +9,7 @@ from pydantic_core import from_json, to_json
 from quarterdeck.engine.errors import EngineProtocolError, EngineRefusedError, WrongSecretError
 from quarterdeck.wire.engine import LINE_LIMIT, EngineFault
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.json_size import VALUES_LIMIT, has_too_many_values
+from quarterdeck.wire.json_size import VALUES_LIMIT, has_too_many_values, with_bounded_integers
 
 REFUSED = -32000
 UNAUTHORIZED = -32001
@@ -84,7 +84,7 @@ def decode(line: bytes) -> Message:
     if has_too_many_values(line):
         raise EngineProtocolError(f"A line has more than {VALUES_LIMIT} values.")
     try:
-        return Message.model_validate(from_json(line))
+        return Message.model_validate(from_json(with_bounded_integers(line)))
     except (ValueError, ValidationError) as error:
         raise EngineProtocolError("A line is not a JSON-RPC 2.0 message.") from error
 

@@ -120,7 +120,11 @@ class Record(BaseModel):
     """A resource or answer in snake_case. Unknown fields are kept, so a newer server breaks nothing."""
 
     model_config = ConfigDict(
-        extra="allow", validate_by_name=True, validate_by_alias=True, defer_build=True
+        extra="allow",
+        validate_by_name=True,
+        validate_by_alias=True,
+        allow_inf_nan=False,
+        defer_build=True,
     )
 
 
@@ -129,6 +133,7 @@ class CamelRecord(BaseModel):
 
     model_config = ConfigDict(
         extra="allow",
+        allow_inf_nan=False,
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
