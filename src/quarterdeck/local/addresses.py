@@ -11,11 +11,19 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 Address = IPv4Address | IPv6Address
 
 METADATA = frozenset(
-    map(ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254"))
+    map(
+        ip_address,
+        (
+            *("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23"),
+            *("fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"),
+        ),
+    )
 )
 """Where clouds answer with credentials, besides link-local addresses."""
-_TRANSLATED = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")))
+_TRANSLATED = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
 """IPv6 networks whose addresses end with an IPv4 address."""
+_NOT_PUBLIC = tuple(map(ip_network, ("fec0::/10", "3fff::/20", "5f00::/16")))
+"""Networks that the standard library takes for public, at least in an earlier version."""
 
 
 class AddressRefusedError(OSError):
@@ -48,7 +56,7 @@ def check_address(address: Address | str, private: bool) -> None:
     for each in _meanings(given):
         if each.is_link_local or each.is_multicast or each.is_unspecified or each in METADATA:
             raise AddressRefusedError(f"{given} is an address that no call may reach.")
-        if not private and not each.is_global:
+        if not private and not _is_public(each):
             raise AddressRefusedError(
                 f"{given} is a private address. The installation's owner may use it, or everybody "
                 "with outgoing_private = true in [service] of the configuration file."
@@ -89,6 +97,10 @@ def is_own_address(host: str) -> bool:
     except (OSError, UnicodeError):
         return False
     return True
+
+
+def _is_public(address: Address) -> bool:
+    return address.is_global and not any(address in network for network in _NOT_PUBLIC)
 
 
 def _meanings(address: Address) -> Iterator[Address]:

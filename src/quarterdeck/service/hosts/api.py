@@ -428,5 +428,5 @@ def _seconds(retry_after: str | None, now: datetime) -> float | None:
         return float(retry_after[:12])
     try:
         return (parsedate_to_datetime(retry_after) - now).total_seconds()
-    except (ValueError, TypeError):
+    except (ArithmeticError, ValueError, TypeError):
         return None

@@ -170,7 +170,7 @@ class KeySet:
         try:
             async with asyncio.timeout(FETCH_SECONDS), httpx.AsyncClient() as client:
                 keys = _read(await _download(client, self._url))
-        except (httpx.HTTPError, TimeoutError, ValueError) as e:
+        except (httpx.HTTPError, TimeoutError, ValueError, RecursionError) as e:
             log.error("The issuer's keys could not be fetched: %s", e or type(e).__name__)
             return
         self._keys, self._fetched = keys, self._now()
