@@ -20,6 +20,7 @@ from rich.color import ColorSystem
 from rich.segment import Segment
 from textual.strip import Strip
 
+from quarterdeck.cli import git_remote
 from quarterdeck.cli.output import (
     LONGEST_CELL,
     json_text,
@@ -28,6 +29,7 @@ from quarterdeck.cli.output import (
     print_text,
     safe_name,
 )
+from quarterdeck.client.errors import ConflictError
 from quarterdeck.transcript.text import (
     MOST_JOINED,
     UNNAMED,
@@ -77,6 +79,41 @@ def test_what_the_command_line_prints(capsys: pytest.CaptureFixture[str]) -> Non
     out, err = capsys.readouterr()
     assert harm_in_text(out) is None and harm_in_text(err) is None
     assert out.count("go") >= 4 * len(TEXTS)
+
+
+@pytest.mark.parametrize("in_container", [False, True])
+def test_what_git_shows_of_a_push_from_inside(
+    in_container: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source's server says something, and may refuse with details."""
+    if in_container:  # whose image has no transcripts
+        monkeypatch.setitem(sys.modules, "quarterdeck.transcript.text", None)
+    texts = [text for text in TEXTS if text.isascii() or not in_container]
+    texts += ["\x9b2J\u202e\u200b\U000e0041é"]
+    said = " ".join(texts)
+
+    def accept(_: object) -> str:
+        return "\n".join(f"remote: {text}" for text in texts)
+
+    def refuse(_: object) -> str:
+        raise ConflictError(said, status=409, details=said)
+
+    for answer in (accept, refuse):
+        monkeypatch.setattr(git_remote, "_with_origin", answer)
+        git_remote._push("deck", ["push :refs/heads/a"], {})  # pyright: ignore[reportPrivateUsage]
+    out, err = capsys.readouterr()
+    assert "ok refs/heads/a\n\nerror refs/heads/a go0" in out
+    assert "é" in out and "é" in err
+    assert harm_in_text(out) is None and harm_in_text(err) is None
+
+
+def test_json_has_marks_and_what_is_not_seen_as_escapes() -> None:
+    """`--json` prints it without cleaning, and what reads it gets the text as it was."""
+    for text in TEXTS:
+        printed = json_text({text: [text]})
+        assert json.loads(printed) == {text: [text]}
+        if "\U0001f3fb" not in text:
+            assert harm_in_text(printed) is None, repr(text)
 
 
 def test_one_long_cell_does_not_widen_every_row(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import UUID
 
 from quarterdeck.cli.errors import FailedError
+from quarterdeck.cli.output import print_message, safe_line
 from quarterdeck.wire.inside import CHAT_VARIABLE, SECRET_VARIABLE
 
 if TYPE_CHECKING:
@@ -164,10 +165,11 @@ def _push(repository: str, commands: list[str], known: dict[str, str]) -> None:
     except ClientError as error:
         details = getattr(error, "details", None)
         if details:
-            _print_error(details)
-        lines = [f"error {update.ref} {' '.join(str(error).split())}\n" for update in updates]
+            print_message(details)
+        lines = [f"error {update.ref} {safe_line(str(error))}\n" for update in updates]
     else:
-        _print_error("\n".join(line for line in message.splitlines() if line.startswith("remote:")))
+        if said := [line for line in message.splitlines() if line.startswith("remote:")]:
+            print_message("\n".join(said))
         lines = [f"ok {update.ref}\n" for update in updates]
     _write(f"{''.join(lines)}\n".encode())
 
@@ -225,12 +227,6 @@ def _read_request(stream: BinaryIO) -> bytes:
 def _write(data: bytes) -> None:
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-
-
-def _print_error(text: str) -> None:
-    if text:
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
 
 
 if __name__ == "__main__":

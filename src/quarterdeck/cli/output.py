@@ -21,15 +21,20 @@ LONGEST_CELL = 1_000
 Record = TypeVar("Record")
 
 _HARMLESS = re.compile(r"[ -~\n\t]*")
-_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE_IN_JSON = re.compile(
+    "[\x7f-\x9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]|(?<=[\u0300-\u036f]{4})[\u0300-\u036f]"
+)
 
 
 def safe_text(text: str) -> str:
     """Return text without control sequences; newlines and tabs stay."""
     if _HARMLESS.fullmatch(text):
         return text
-    from quarterdeck.transcript.text import clean  # 80 ms to import, and names are mostly plain
-
+    try:
+        from quarterdeck.transcript.text import clean  # 80 ms to import, and names are mostly plain
+    except ModuleNotFoundError:  # inside a container, whose image has the engine's part only
+        return "".join(each for each in text if each.isprintable() or each in "\n\t")
     return clean(text)
 
 
@@ -77,7 +82,7 @@ def print_success(message: str, as_json: bool) -> None:
 def json_text(value: "BaseModel | Any") -> str:
     """Return JSON with control characters escaped."""
     text = json.dumps(_plain(value), ensure_ascii=False, default=_plain)
-    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _UNSAFE_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
