@@ -212,3 +212,16 @@ async def test_a_terminal_of_huge_offsets_is_read_again() -> None:
     data = b'data: {"type":"replay","offset":%s,"cols":80,"rows":24,"data":""}\n\n' % (b"9" * 4_000)
     async with server(STREAM, lambda: iter([data])) as client:
         assert isinstance(await lost(client, events=False), ClientError)
+
+
+async def test_characters_that_no_text_has_are_replaced() -> None:
+    """UTF-7, which a server may declare, has halves of pairs."""
+    head = STREAM.replace("event-stream", "event-stream; charset=utf-7")
+    half = event(1).replace(b'"payload":{}', b'"payload":{"a":"+2AA-"}').replace(b"{", b"+AHs-")
+    sent = half.replace(b"}", b"+AH0-")
+    async with (
+        server(head, lambda: iter([sent])) as client,
+        client.events.stream(uuid4(), None) as stream,
+    ):
+        item = await anext(stream)
+    assert isinstance(item, Received) and item.event.payload == {"a": "?"}

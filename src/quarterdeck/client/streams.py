@@ -201,7 +201,9 @@ class EventCursor:
         if not message.data:
             return ()
         try:
-            event = Event.model_validate_json(with_bounded_integers(message.data.encode()))
+            event = Event.model_validate_json(
+                with_bounded_integers(message.data.encode(errors="replace"))
+            )
         except ValidationError:
             self._advance(message.id)
             error = ProtocolError("An event could not be read.", next_step="It is left out.")

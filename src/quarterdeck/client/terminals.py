@@ -77,7 +77,9 @@ class TerminalCursor:
         if not message.data:
             return ()
         try:
-            event = terminal_event.validate_json(with_bounded_integers(message.data.encode()))
+            event = terminal_event.validate_json(
+                with_bounded_integers(message.data.encode(errors="replace"))
+            )
             end = int(message.id) if message.id.isdecimal() and is_place(message.id) else None
             return self._placed(event, end)
         except ValidationError:
