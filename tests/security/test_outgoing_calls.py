@@ -5,12 +5,14 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from quarterdeck.service.hosts.api import retry_after_seconds
 from quarterdeck.service.notifications.http_client import PRIVATE, open_guarded_client
 from quarterdeck.service.notifications.notifier import Notice, is_target, send
 from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
@@ -184,3 +186,15 @@ async def test_who_may_name_which_address(
     await eventually(called)
     await outward.close()
     assert not any("/member" in request for request in listener.requests)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Mon, 01 Jan 2024 00:00:00 +99999999999999",
+        "Mon, 01 Jan 9999999999999999999 00:00:00 GMT",
+        "never",
+    ],
+)
+def test_a_host_may_say_any_retry_after(value: str) -> None:
+    assert retry_after_seconds(value, datetime(2026, 1, 1, tzinfo=UTC)) is None

@@ -220,7 +220,7 @@ class HostApi:
     def _note_limit(self, answer: _Answer, reason: str | None) -> None:
         """Note until when the host accepts no requests, if it says so."""
         headers = answer.headers
-        wait = _seconds(headers.get("retry-after"), self._context.clock())
+        wait = retry_after_seconds(headers.get("retry-after"), self._context.clock())
         spent = "0" in (headers.get("x-ratelimit-remaining"), headers.get("ratelimit-remaining"))
         limited = answer.status == HTTPStatus.TOO_MANY_REQUESTS or (
             answer.status == HTTPStatus.FORBIDDEN
@@ -420,7 +420,7 @@ def _texts(part: object, levels: int) -> list[str]:
             return []
 
 
-def _seconds(retry_after: str | None, now: datetime) -> float | None:
+def retry_after_seconds(retry_after: str | None, now: datetime) -> float | None:
     """Return the seconds of `Retry-After`, in either of its forms."""
     if retry_after is None:
         return None
