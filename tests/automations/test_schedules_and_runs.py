@@ -86,6 +86,7 @@ async def test_a_change_does_not_pass_over_a_moment_that_has_come(office: Office
     assert len(await office.runs(made["id"])) == 1
 
 
+@pytest.mark.long
 async def test_several_runners_make_one_run_of_a_fire(office: Office) -> None:
     made = [await office.create(triggers=[MINUTELY]) for _ in range(3)]
     service = office.world.service
@@ -264,6 +265,7 @@ async def test_a_run_by_hand_of_one_that_is_off_waits_for_a_place_all_the_same(
     await office.reach(made["id"], begun["execution_id"], "completed")
 
 
+@pytest.mark.long
 async def test_failures_that_switch_it_off_end_what_waits_too(office: Office) -> None:
     made = await office.create(prompt="wait")
     office.world.fleet.settings = office.limited_to(5)

@@ -72,6 +72,7 @@ async def service(home: Home, source_host: SourceHost) -> AsyncIterator[Checked]
     made.driver.kill_all()
 
 
+@pytest.mark.long
 async def test_killed_between_opening_the_check_and_the_start_of_its_run(
     service: Checked, source_host: SourceHost
 ) -> None:

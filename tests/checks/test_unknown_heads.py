@@ -53,6 +53,7 @@ async def test_a_commit_that_is_given_is_not_asked_for(desk: Desk) -> None:
     assert [one.method for one in desk.source_host.asked] == ["POST"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("down", "why"), [(True, "it answered 503."), (False, "it answered 404.")])
 async def test_a_host_that_cannot_be_asked_leaves_the_check_here_and_says_why(
     desk: Desk, down: bool, why: str

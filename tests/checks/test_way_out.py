@@ -34,6 +34,7 @@ def secret(deck: Installation, id: str) -> str:
     return deck.run(id, "printf %s $QD_ENGINE_SECRET")["output"]
 
 
+@pytest.mark.long
 def test_qd_runs_inside_and_opens_a_preview(deck: Installation) -> None:
     id = deck.create()
     done = deck.run(id, "qd preview open 8123")
@@ -67,6 +68,7 @@ def test_nothing_but_a_workspaces_own_secret_opens_the_door(deck: Installation) 
     assert ask(deck, id, own, id, "/v1/auth/device") in (401, 405)
 
 
+@pytest.mark.long
 def test_every_kind_of_program_inside_is_told_where_the_service_is(deck: Installation) -> None:
     environment = deck.post("/v1/environments", {"name": f"told {uuid4()}"}, 201)["environment"][
         "id"

@@ -97,7 +97,13 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     return result.content[0].text
 
 
-@pytest.mark.parametrize(("connect", "name"), [(connected, "one"), (connected_by_url, "two")])
+@pytest.mark.parametrize(
+    ("connect", "name"),
+    [
+        (connected, "one"),
+        pytest.param(connected_by_url, "two", marks=pytest.mark.long),
+    ],
+)
 async def test_one_agent_commands_another(shop: Deck, connect: Connect, name: str) -> None:
     async with connect(shop) as client:
         tools = (await client.list_tools()).tools

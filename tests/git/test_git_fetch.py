@@ -99,6 +99,7 @@ def test_a_long_history_is_streamed(lasting: Shop, tmp_path: Path) -> None:
     assert (tmp_path / "copy" / "f3").stat().st_size == 8_000_000
 
 
+@pytest.mark.long
 def test_invalid_requests_are_refused(lasting: Shop) -> None:
     served = f"{lasting.path}/shop/repo.git"
     answer = lasting.deck.ask("GET", f"{served}/info/refs?service=git-receive-pack")

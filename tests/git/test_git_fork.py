@@ -9,6 +9,7 @@ from tests.support.installation import refused
 from tests.support.waiting import until
 
 
+@pytest.mark.long
 def test_a_fork_has_the_files_branches_changes_and_the_chat(shop: Shop) -> None:
     shop.deck.send(shop.id, block("echo more > more; git add more; git commit -qm More"))
     until(lambda: "turn-result" in str(shop.deck.history(shop.id)), "the turn")

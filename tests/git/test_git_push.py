@@ -65,6 +65,7 @@ def test_a_branch_reaches_a_bare_repository(open_shop: Open, tmp_path: Path, asl
         assert (shop.state()["ahead"], shop.state()["unpushed"]) == (2, 1)
 
 
+@pytest.mark.long
 def test_a_checkout_gets_the_branch_unless_it_is_checked_out(shop: Shop, tmp_path: Path) -> None:
     branch, head = work(shop)
     before = git(shop.checkout, "status", "--porcelain", "--branch")

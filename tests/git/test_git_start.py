@@ -142,6 +142,7 @@ def test_an_environment_of_the_repository_here(desk: Installation, checkout: Pat
     }
 
 
+@pytest.mark.long
 def test_uncommitted_changes_and_the_checkout_untouched(desk: Installation, checkout: Path) -> None:
     (checkout / ".gitignore").write_text("ignored\n")
     git(checkout, "add", ".gitignore")

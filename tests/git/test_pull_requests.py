@@ -357,6 +357,7 @@ def test_merging(replica: Replica) -> None:
     ]
 
 
+@pytest.mark.long
 def test_only_its_own_are_merged(replica: Replica) -> None:
     theirs = replica.hosts.add("theirs")
     answer = replica.deck.ask("POST", f"{replica.path}/{theirs.number}/merge", {})

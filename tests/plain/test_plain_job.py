@@ -131,6 +131,7 @@ def test_news_of_others_and_the_way_to_them(shop: Shop) -> None:
         assert talk.finish() == 0
 
 
+@pytest.mark.long
 def test_what_is_no_command_is_a_message_but_no_slip_is(shop: Shop) -> None:
     with shop.plain() as talk:
         talk.until("Type help")
@@ -153,6 +154,7 @@ def test_what_is_no_command_is_a_message_but_no_slip_is(shop: Shop) -> None:
         assert talk.finish() == 0
 
 
+@pytest.mark.long
 def test_environment_and_model_are_asked_for_where_there_is_a_choice(shop: Shop) -> None:
     url = str(shop.repository)
     if all(known["url"] != url for known in shop.qd("repo", "ls", "--json").json["repositories"]):

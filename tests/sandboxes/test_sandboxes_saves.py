@@ -275,7 +275,7 @@ def _kinds(names: Iterable[str], *shorter: str) -> list[ParameterSet]:
     return [pytest.param(one, marks=() if one in shorter else pytest.mark.long) for one in names]
 
 
-@pytest.mark.parametrize("kind", _kinds(DAMAGES, "a pack is cut off", "a ref names nothing"))
+@pytest.mark.parametrize("kind", _kinds(DAMAGES, "a pack is cut off"))
 async def test_a_damaged_save_is_kept_and_replaced(damaged: Damaged, kind: str) -> None:
     before = damaged.replica.place.stat().st_ino
     DAMAGES[kind](damaged)

@@ -87,6 +87,7 @@ def test_a_source_with_missing_objects(deck: Installation, tmp_path: Path) -> No
     refused(answer, 400, "INVALID_REQUEST", "could not be fetched.", lost)
 
 
+@pytest.mark.long
 def test_a_clone_that_fails_and_a_wake_after_it_was_mended(
     deck: Installation, tmp_path: Path
 ) -> None:
@@ -162,6 +163,7 @@ def test_an_agent_that_does_not_start(deck: Installation, active: str) -> None:
     assert deck.turn(active, block("echo 2"), chat_id=chat)["stopReason"] == "end_turn"
 
 
+@pytest.mark.long
 def test_an_agent_that_dies_in_a_turn(deck: Installation, stocked: str) -> None:
     id = deck.create(stocked)
     sent = deck.send(id, block("touch /tmp/begun; sleep 1000"))

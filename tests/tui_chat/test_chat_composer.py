@@ -29,6 +29,7 @@ def test_a_word_is_named_at_the_cursor_only() -> None:
     assert token_at("@a b", 0) is None
 
 
+@pytest.mark.long
 async def test_commands_of_the_server_are_offered_and_taken(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit() as desk:

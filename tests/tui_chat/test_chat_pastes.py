@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -111,6 +112,7 @@ async def test_control_characters_of_a_paste_are_no_text() -> None:
         assert app.composer.written == f"{LONG}\n"
 
 
+@pytest.mark.long
 async def test_the_draft_and_the_message_hold_what_was_pasted(live: Installation) -> None:
     await live.create("alpha")
     async with live.cockpit((100, 40)) as desk:

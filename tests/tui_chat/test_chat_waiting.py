@@ -15,6 +15,7 @@ from tests.tui_shell.live import Installation
 BUSY = "```sh\nsleep 100\n```"
 
 
+@pytest.mark.long
 async def test_the_queue_is_reordered_edited_and_dropped(live: Installation) -> None:
     made = await live.create("alpha", BUSY)
     async with live.cockpit() as desk, live.client() as client:

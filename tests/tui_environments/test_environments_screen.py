@@ -243,6 +243,7 @@ async def test_mcp_servers_of_both_kinds(live: Installation) -> None:
     assert mcp.config == {"url": "https://host/mcp?key=hunter3", "headers": {}}
 
 
+@pytest.mark.long
 async def test_a_start_hook_is_tried_out_and_saved(live: Installation) -> None:
     shop = await made(live)
     async with screen(live) as desk:

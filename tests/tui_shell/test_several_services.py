@@ -149,6 +149,7 @@ async def test_a_new_replica_is_made_where_the_person_says(
             assert {one.name async for one in client.replicas.all()} == {"beta", "gamma"}
 
 
+@pytest.mark.long
 async def test_a_service_that_is_gone_holds_up_no_other(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,6 +150,7 @@ def test_a_program_is_told_keys_apart_if_it_asks(cockpit: Program) -> None:
     assert typed not in cockpit.text
 
 
+@pytest.mark.long
 def test_a_program_gets_keys_in_the_kitty_protocol(cockpit: Program) -> None:
     read = "stty raw -echo; echo n''ow; head -c {} | cat -v; stty sane"
     # What a program does that wants to know whether it can have the flags.

@@ -95,6 +95,7 @@ def model_of(asked: Asked) -> str:
     return f"{asked.path} {asked.body.get('model')}"
 
 
+@pytest.mark.long
 def test_a_turn_changes_a_file_and_what_it_asks_is_answered(
     deck: Installation, replica: str
 ) -> None:

@@ -128,6 +128,7 @@ async def test_every_fill_is_reported_and_counted_by_itself(bench: Bench):
     assert await bench.driver.alive(victim)
 
 
+@pytest.mark.long
 async def test_a_program_with_the_mark_of_another_replica_is_known(bench: Bench):
     victim, other = await bench.started(), await bench.started()
     reports = Reports()
@@ -137,6 +138,7 @@ async def test_a_program_with_the_mark_of_another_replica_is_known(bench: Bench)
         assert (await reports.next())[0] == victim
 
 
+@pytest.mark.long
 async def test_a_replica_that_goes_on_is_stopped(bench: Bench):
     victim, other = await bench.started(), await bench.started()
     reports = Reports()

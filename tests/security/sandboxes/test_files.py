@@ -42,6 +42,7 @@ def bottom(top: Path) -> dict[str, str]:
         os.close(descriptor)
 
 
+@pytest.mark.long
 async def test_directories_of_any_depth_are_packed_and_removed(walled):
     workspace = await walled.started()
     places = places_of(walled.home, workspace)
