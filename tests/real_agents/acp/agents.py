@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
+from tests.support.tools import missing
+
 ROOT = Path(__file__).parents[3]
 PINNED = ROOT / ".venv" / "agents" / "bin"
 """`make agents` puts the agents of every run here."""
@@ -54,6 +58,14 @@ class RealAgent:
     tells_exit_codes: bool = True
     forks: bool = False
     """Its session goes along when its replica is forked."""
+
+    def require(self) -> None:
+        """Fail without the agent; skip the test if it is one that `make agents` installs."""
+        if self.installed:
+            return
+        if PINNED in self.directories:
+            missing(self.program)
+        pytest.fail(f"{self.id} is not there; see the README of these tests")
 
     @property
     def path(self) -> str:

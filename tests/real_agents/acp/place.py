@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from quarterdeck.agents.acp.session import AcpSession
 from quarterdeck.agents.catalog import default_catalog
 from quarterdeck.agents.port import AgentSession, Prompt, SessionSpec, TurnOutcome
@@ -17,9 +15,8 @@ from quarterdeck.transcript.fold import Transcript
 from quarterdeck.wire.history import AgentEvent
 from quarterdeck.wire.setup import McpServer
 from tests.agents.conftest import Heard
-from tests.real_agents.acp.agents import KEY, PINNED, RealAgent
+from tests.real_agents.acp.agents import KEY, RealAgent
 from tests.real_agents.model.server import Model
-from tests.support.tools import missing
 
 ALLOW, REJECT = "allow_once", "reject_once"
 
@@ -38,10 +35,7 @@ class Place:
     _answering: set[asyncio.Task[bool]] = field(default_factory=set[asyncio.Task[bool]])
 
     def __post_init__(self) -> None:
-        if not self.agent.installed:
-            if PINNED in self.agent.directories:
-                missing(self.agent.program)
-            pytest.fail(f"{self.agent.id} is not there; see the README of these tests")
+        self.agent.require()
         self.directory.mkdir(parents=True)
         for name, text in self.agent.files(self.model.url).items():
             file = self.home / name

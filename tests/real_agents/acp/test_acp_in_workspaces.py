@@ -52,8 +52,7 @@ def deck(
 ) -> Iterator[Installation]:
     """An installation on a machine that has the agent, and codex."""
     require_tool("bwrap")
-    if not agent.installed:
-        pytest.fail(f"{agent.id} is not there; see the README of these tests")
+    agent.require()
     with installed() as made:
         made.variables["PATH"] = f"{agent.path}:{OPENCODE.path}:{os.environ['PATH']}"
         made.start()

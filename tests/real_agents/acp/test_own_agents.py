@@ -158,8 +158,7 @@ def _last_call(deck: Installation, replica: str) -> ToolBlock:
 def test_it_works_asks_and_goes_on_after_sleep(
     deck: Installation, model: ModelThread, agent: RealAgent
 ) -> None:
-    if not agent.installed:
-        pytest.fail(f"{agent.id} is not there; see the README of these tests")
+    agent.require()
     written, variables = agent.files(model.url), agent.variables(model.url)
     environment = served.equipped(deck, agent.path, written, variables, agent.id)
     replica = deck.create(environment, coding_agent=agent.id)

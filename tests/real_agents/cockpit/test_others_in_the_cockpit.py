@@ -37,8 +37,7 @@ def model(agent: RealAgent) -> Iterator[ModelThread]:
 @pytest.fixture(scope="module")
 def _with_agent(agent: RealAgent) -> Iterator[None]:
     """The agent is on the PATH of what is started from here on."""
-    if not agent.installed:
-        pytest.fail(f"{agent.id} is not there; see the README of these tests")
+    agent.require()
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PATH", f"{agent.path}:{os.environ['PATH']}")
         yield
