@@ -31,7 +31,7 @@ def with_bounded_integers(text: bytes) -> bytes:
     try:
         return json.dumps(json.loads(text, parse_int=_bounded)).encode()
     except (ValueError, RecursionError):
-        return text  # whoever reads it refuses it
+        return text  # it is refused when it is parsed
 
 
 def _bounded(digits: str) -> int:

@@ -1,7 +1,7 @@
 """Copies a workspace's files while programs inside may change them.
 
-A program inside can put a link in place of a directory between two looks at it, and so lead whoever
-follows paths to files outside its sandbox. So every directory and file is opened by its name in the
+A program inside can replace a directory with a link at any moment, so that a path leads to files
+outside of the sandbox. So every directory and file is opened by its name in the
 directory above, without following links, and stays open until it is copied.
 """
 

@@ -119,7 +119,7 @@ class Leases:
     async def take_stopped(self, workspace_id: str) -> str | None:
         """Take a workspace over whose service is gone and whose container does not run.
 
-        Returns None when this service has it now, else what of it stands in the way, for a person.
+        Returns None when this service has it now, else the reason to show to the person.
 
         Raises:
             SandboxError: the container engine does not answer, or the directory cannot be written.
