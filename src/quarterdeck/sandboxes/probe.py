@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -69,7 +70,7 @@ async def examine(home: Home, configured_user: str | None, groups: ControlGroups
         error = await _try(home, confinement)
         if error is None:
             return Machine(confinement, _isolation(confinement, None, _SHARED, gaps, unlimited))
-        reason = _bubblewrap_reason(error)
+        reason = _bubblewrap_reason(program, error)
     confinement, gaps = _confinement(None, user, grouped)
     error = await _try(home, confinement)
     if error is not None:
@@ -145,7 +146,7 @@ def _impossible(user: SandboxUser, bubblewrap: str, plain: str) -> IsolationErro
     )
 
 
-def _bubblewrap_reason(output: str) -> str:
+def _bubblewrap_reason(program: str, output: str) -> str:
     last = output.splitlines()[-1] if output else "no reason given"
     for name, (forbidden, allowed) in _SWITCHES.items():
         if _setting(name) == forbidden:
@@ -154,7 +155,8 @@ def _bubblewrap_reason(output: str) -> str:
                 f"this machine forbids user namespaces to ordinary users ({key} is {forbidden}; "
                 f"bubblewrap says: {last}). Allow them: sysctl -w {key}={allowed}"
             )
-    return f"bubblewrap does not work here: {last}"
+    step = f". Run: chmod u-s {program}" if Path(program).stat().st_mode & stat.S_ISUID else ""
+    return f"bubblewrap does not work here: {last}{step}"
 
 
 def _setting(name: str) -> str | None:

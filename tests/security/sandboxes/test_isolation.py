@@ -245,7 +245,9 @@ async def test_processes_of_the_machine_are_not_traced_or_signalled(bare, bystan
 
 
 @pytest.fixture
-def setuid(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def setuid_bubblewrap(
+    require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """A setuid bubblewrap, the first on the PATH."""
     if os.geteuid() != 0:
         pytest.skip("only root makes a setuid program")
@@ -255,12 +257,18 @@ def setuid(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) 
         program = Path(shutil.copy(require_tool("bwrap"), directory))
         program.chmod(0o4755)
         monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
-        yield
+        yield program
 
 
-async def test_a_setuid_bubblewrap_keeps_replicas_apart(setuid: None, bench: Bench) -> None:
+async def test_a_setuid_bubblewrap_keeps_replicas_apart(
+    setuid_bubblewrap: Path, bench: Bench
+) -> None:
     isolation = await bench.driver.isolation()
-    assert isolation.mode == "bubblewrap", isolation.note
+    if isolation.mode == "none":  # newer versions refuse to be setuid
+        assert isolation.note
+        assert "setuid" in isolation.note
+        assert isolation.note.endswith(f"Run: chmod u-s {setuid_bubblewrap}")
+        return
     assert any("/tmp" in gap.message for gap in isolation.gaps)
     workspace = await bench.started()
     said = await bench.said(workspace, "id -u; cd /tmp && echo ok > file && cat file")
