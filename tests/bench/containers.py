@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.layout import places_of
+from quarterdeck.sandboxes.processes import marked
 from tests.bench.installation import QD, Installation, installation
-from tests.bench.replicas import engines
 from tests.bench.table import LeftOutError, Row
 from tests.bench.terminals import echoes
 from tests.containers.daemons import BASE, IMAGE, DockerEngine, started
@@ -80,19 +82,10 @@ def _echo_ms(made: Installation) -> float:
 
 
 def _of_sandbox(made: Installation) -> list[int]:
-    """The processes of a replica's sandbox, outermost first."""
-    home = str(made.home)
-    engine = next(e for e in engines() if home in Path(f"/proc/{e}/mountinfo").read_text())
-    found = [engine]
-    while (parent := _parent(found[0])) > 1 and b"bwrap" in Path(
-        f"/proc/{parent}/cmdline"
-    ).read_bytes():
-        found.insert(0, parent)
-    return found
-
-
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    """The processes of a replica's sandbox, also those around it."""
+    home = Home(made.home)
+    workspace = next(path for path in home.workspaces.iterdir() if (path / "run").is_dir())
+    return [ref.pid for ref in marked(places_of(home, workspace.name).mark)]
 
 
 def _of_container(engine: DockerEngine) -> list[int]:

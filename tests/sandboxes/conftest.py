@@ -125,8 +125,9 @@ def git() -> Callable[..., str]:
 @pytest.fixture
 async def bench(home: Home) -> AsyncGenerator[Bench]:
     bench = Bench(home, ProcessDriver(home, engine=ENGINE, grace=1.0))
-    yield bench
-    await bench.close()
+    async with bench.driver.kept_ready():
+        yield bench
+        await bench.close()
 
 
 @pytest.fixture

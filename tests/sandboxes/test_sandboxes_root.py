@@ -172,7 +172,8 @@ def test_everything_again_as_an_ordinary_user(tmp_path):
     base.mkdir()
     os.chown(base, SPARE_UID, SPARE_UID)
     files = [
-        f"sandboxes/test_sandboxes_{name}.py" for name in ("isolation", "lifecycle", "guarded")
+        f"sandboxes/test_sandboxes_{name}.py"
+        for name in ("isolation", "lifecycle", "guarded", "forks")
     ]
     files.append("security/sandboxes")
     paths = [str(ROOT / "tests" / name) for name in files]
@@ -204,6 +205,7 @@ def _launch(
         "gid": uid,
         "expose": expose or [],
         "open_files": 1024,
+        "processes": None,
         "filter": None,
         "scoped": False,
         "groups": [],

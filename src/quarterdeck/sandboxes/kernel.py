@@ -181,13 +181,3 @@ def landlock_version() -> int:
 
 def _kernel() -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
-
-
-def limited_command(command: Sequence[str], processes: int) -> list[str]:
-    """Return a command that runs another with a limit of processes and threads.
-
-    It has to run inside: only there are the sandbox's processes counted separately. Shells name
-    this limit differently, and a lower one that holds already is kept.
-    """
-    script = 'ulimit -u "$0" 2>/dev/null || ulimit -p "$0" 2>/dev/null; exec "$@"'
-    return ["/bin/sh", "-c", script, str(processes), *command]

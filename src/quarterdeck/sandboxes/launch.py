@@ -2,21 +2,29 @@
 
 import asyncio
 import fcntl
+import logging
 import os
+import socket
 import sys
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
+from typing import Any
 
 from quarterdeck.sandboxes.interpreter import SYSTEM_PATH
 from quarterdeck.sandboxes.layout import Places
 from quarterdeck.sandboxes.processes import INSIDE_NAME, MARKER
 
+log = logging.getLogger(__name__)
+
 LAUNCHER = Path(__file__).with_name("launcher.py")
 
 _NEUTRAL = {"LANG": "C.UTF-8"}
+_ANSWER_SECONDS = 20.0
+PADDING = 4096
+"""Bytes for the command and the variables of an engine, which replace those of the fork server."""
 _ABOVE = 16  # descriptors are duplicated above the numbers they are put on
 
 
@@ -24,17 +32,20 @@ _ABOVE = 16  # descriptors are duplicated above the numbers they are put on
 class LaunchSpec:
     """The launcher's instructions. Written as JSON to its standard input.
 
-    `bubblewrap` is the program's path and `options` its options; without it the command is run as
-    a plain process in `directory`. `uid` and `gid` are set when the launcher starts as root and
-    must become someone else; `expose` then names the paths that user must reach. `open_files` is
-    the soft limit inside: the service's own is raised. `filter` and `scoped` are those of
-    `kernel.Hardening`; `groups` are the directories of its control groups.
+    `bubblewrap` is the program's path, `options` its options and `inside` the command's variables,
+    which they set; without it the command is run as a plain process in `directory`. `uid` and `gid`
+    are set when the launcher starts as root and must become someone else; `expose` then names the
+    paths that user must reach. `open_files` is the soft limit inside: the service's own is raised.
+    `processes` limits their number. `filter` and `scoped` are those of `kernel.Hardening`; `groups`
+    are the directories of its control groups.
     """
 
     command: list[str]
     environment: dict[str, str]
     directory: str
     open_files: int
+    processes: int | None = None
+    inside: dict[str, str] = field(default_factory=dict[str, str])
     bubblewrap: str | None = None
     options: list[str] = field(default_factory=list[str])
     uid: int | None = None
@@ -165,6 +176,111 @@ async def _start_launcher(environment: dict[str, str]) -> _Launcher:
     finally:
         os.close(source)
     return _Launcher(process, pipe)
+
+
+class ForkServer:
+    """Starts engines in sandboxes, as forks of a process that has loaded `modules`; see `fork_server`.
+
+    Only within `kept_ready`, where it is started for the first engine. It ends with this process.
+    """
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        self._modules = modules
+        self._usable = False
+        self._server: _Server | None = None
+        self._starting = asyncio.Lock()
+
+    @asynccontextmanager
+    async def kept_ready(self) -> AsyncGenerator[None]:
+        """Allow its use until the block ends."""
+        self._usable = True
+        try:
+            yield
+        finally:
+            self._usable = False
+            await self._discard()
+
+    async def start(self, spec: LaunchSpec, out: int, status: int) -> int | None:
+        """Start a sandbox in a new session and return the pid of its outermost process.
+
+        That process is no child of this one. Return None where an engine cannot be started like this.
+
+        Args:
+            spec: a Python that runs a module.
+            out: descriptor for standard output and error.
+            status: descriptor for the JSON lines with the inner process and the exit code.
+        """
+        if spec.bubblewrap is None or not self._usable:
+            return None
+        try:
+            answer: dict[str, Any]
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                try:
+                    answer = await self._ask(spec, out, status)
+                except ConnectionError:  # an idle one ends
+                    answer = await self._ask(spec, out, status)
+        except OSError as e:
+            answer = {"error": str(e) or "it does not answer"}
+        if "error" in answer:
+            log.warning("Engines are started without the fork server: %s", answer["error"])
+            self._usable = False
+            await self._discard()
+        return answer.get("pid")
+
+    async def _ask(self, spec: LaunchSpec, out: int, status: int) -> dict[str, Any]:
+        async with self._starting:
+            if self._server is None:
+                self._server = await _start_server(self._modules)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            try:
+                with _described(spec) as source:
+                    passed = [source, out, status, theirs.fileno()]
+                    socket.send_fds(self._server.channel, [b"+"], passed)
+                theirs.close()
+                answer = await asyncio.get_running_loop().sock_recv(ours, 1 << 16)
+                if not answer:
+                    raise ConnectionResetError("it ended")
+            except ConnectionError:
+                await self._discard()
+                raise
+        return loads(answer)
+
+    async def _discard(self) -> None:
+        """End the process. What it has started goes on."""
+        server, self._server = self._server, None
+        if server:
+            server.channel.close()
+            with suppress(ProcessLookupError):
+                server.process.kill()
+            await server.process.wait()
+
+
+@dataclass(frozen=True)
+class _Server:
+    process: asyncio.subprocess.Process
+    channel: socket.socket
+
+
+async def _start_server(modules: Sequence[str]) -> _Server:
+    channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    channel.setblocking(False)
+    with theirs:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-m", "quarterdeck.sandboxes.fork_server"),
+                *(str(theirs.fileno()), " " * PADDING, *modules),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                env={**_NEUTRAL, "PADDING": " " * PADDING},
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        except BaseException:
+            channel.close()
+            raise
+    return _Server(process, channel)
 
 
 @contextmanager

@@ -27,6 +27,10 @@ import struct
 import sys
 from base64 import b64decode
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any  # which takes longer to load than the rest
+
 STATUS_FD = 3
 CLONE_NEWNS = 0x00020000
 MS_BIND, MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV = 0x1000, 0x4000, 0x40000, 0x2, 0x4
@@ -179,6 +183,39 @@ def harden(program: bytes, scoped: bool) -> None:
         _check(result, "filter system calls")
 
 
+def enter(spec: "dict[str, Any]") -> None:
+    """Leave the service behind: its control groups, user, signals, limits and keys.
+
+    Raises:
+        OSError: something of it could not be left.
+    """
+    os.umask(0o022)
+    uid, gid = spec["uid"], spec["gid"]
+    join_groups(spec["groups"])
+    become_expendable()
+    if spec["expose"]:
+        expose(spec["expose"], uid, gid)
+    if uid is not None:
+        become(uid, gid)
+    if os.geteuid() == 0:
+        raise PermissionError("nothing is ever run as root")
+    restore_signals()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (spec["open_files"], hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    leave_session_keyring()
+
+
+def limited_command(command: list[str], processes: int) -> list[str]:
+    """Return a command that runs another with a limit of processes and threads.
+
+    It has to run inside: only there are the sandbox's processes counted separately. Shells name
+    this limit differently, and a lower one that holds already is kept.
+    """
+    script = 'ulimit -u "$0" 2>/dev/null || ulimit -p "$0" 2>/dev/null; exec "$@"'
+    return ["/bin/sh", "-c", script, str(processes), *command]
+
+
 def read_spec(arguments: list[str]) -> bytes:
     """Read the specification; standard input is empty afterwards, or the command's."""
     if not arguments:
@@ -280,24 +317,12 @@ def main() -> int:
         return 0  # the service ended, or needs no further sandbox
     spec = json.loads(text)
     close_others()
-    os.umask(0o022)
-    uid, gid = spec["uid"], spec["gid"]
-    join_groups(spec["groups"])
-    become_expendable()
-    if spec["expose"]:
-        expose(spec["expose"], uid, gid)
-    if uid is not None:
-        become(uid, gid)
-    if os.geteuid() == 0:
-        raise PermissionError("nothing is ever run as root")
-    restore_signals()
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (spec["open_files"], hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    leave_session_keyring()
+    enter(spec)
     if spec["filter"] or spec["scoped"]:
         harden(b64decode(spec["filter"] or ""), spec["scoped"])
     command, environment = spec["command"], spec["environment"]
+    if spec["processes"]:
+        command = limited_command(command, spec["processes"])
     if spec["bubblewrap"]:
         os.chdir("/")
         run_bubblewrap(spec["bubblewrap"], spec["options"], command, environment)

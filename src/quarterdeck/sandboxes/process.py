@@ -22,7 +22,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import (
-    AbstractAsyncContextManager,
     aclosing,
     asynccontextmanager,
     contextmanager,
@@ -40,6 +39,7 @@ from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace,
 from quarterdeck.sandboxes.disk import DiskWatch, Report, require_room
 from quarterdeck.sandboxes.errors import CloneError, SandboxError
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
+from quarterdeck.sandboxes.launch import ForkServer
 from quarterdeck.sandboxes.layout import Places, list_files, places_of, read_file, write_for_user
 from quarterdeck.sandboxes.link import open_stream
 from quarterdeck.sandboxes.mirrors import Mirrors
@@ -73,6 +73,7 @@ LOOPBACKS = ("127.0.0.1", "::1")
 """The addresses of localhost."""
 
 ENGINE = (sys.executable, "-I", "-m", "quarterdeck.engine")
+ENGINE_MODULES = ("quarterdeck.engine.preloaded",)
 
 
 class ProcessDriver:
@@ -118,6 +119,7 @@ class ProcessDriver:
             grace,
             lambda: shown_to_sandboxes(wanted(), home),
             self._groups,
+            ForkServer(ENGINE_MODULES if engine is ENGINE else ()),
         )
         self._machine: Machine | None = None
         self._finding = asyncio.Lock()
@@ -132,9 +134,11 @@ class ProcessDriver:
     def saved_work(self) -> None:
         """Nothing is saved: the files are in this installation."""
 
-    def kept_ready(self) -> AbstractAsyncContextManager[None]:
-        """Start commands faster within the block, by a process that waits for the next command."""
-        return self._runtime.launchers.kept_ready()
+    @asynccontextmanager
+    async def kept_ready(self) -> AsyncGenerator[None]:
+        """Start engines and commands faster within the block, by processes that wait for them."""
+        async with self._runtime.fork_server.kept_ready(), self._runtime.launchers.kept_ready():
+            yield
 
     @asynccontextmanager
     async def watching_disk(self, report: Report) -> AsyncGenerator[None]:

@@ -52,13 +52,13 @@ def reap(pid: int) -> int | None:
 
 
 def is_namespace_init(ref: ProcessRef) -> bool:
-    """Return whether the process is the first one of a pid namespace below ours."""
+    """Return whether the process is the first one of a pid namespace that was made in ours."""
     try:
         lines = (PROC / str(ref.pid) / "status").read_text().splitlines()
     except OSError:
         return False
     numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), None)
-    return numbers is not None and len(numbers) > 1 and numbers[-1] == "1"
+    return numbers is not None and len(numbers) == 2 and numbers[-1] == "1"
 
 
 def is_marked(ref: ProcessRef, mark: str) -> bool:

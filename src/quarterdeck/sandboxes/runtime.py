@@ -14,7 +14,7 @@ from quarterdeck.sandboxes import processes
 from quarterdeck.sandboxes.bubblewrap import NOTHING, VisiblePaths
 from quarterdeck.sandboxes.cgroups import ControlGroups
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.launch import Launchers, LaunchSpec, spawn
+from quarterdeck.sandboxes.launch import ForkServer, Launchers, LaunchSpec, spawn
 from quarterdeck.sandboxes.layout import Places, open_new_log, read_tail
 from quarterdeck.sandboxes.link import listener_of
 from quarterdeck.sandboxes.mirrors import Mirrors
@@ -55,6 +55,7 @@ class Runtime:
     grace: float
     shown: Callable[[], VisiblePaths]
     groups: ControlGroups
+    fork_server: ForkServer
     launchers: Launchers = field(default_factory=Launchers, init=False)
     _children: set[int] = field(default_factory=set[int], init=False)
 
@@ -118,10 +119,13 @@ class Runtime:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         status = os.open(places.status, flags, 0o600)
         try:
-            outer = spawn(spec, log_file, status)
+            outer = await self.fork_server.start(spec, log_file, status)
+            if outer is None:
+                os.truncate(status, 0)
+                outer = spawn(spec, log_file, status)
+                self._children.add(outer)
         finally:
             os.close(status)
-        self._children.add(outer)
         await self._wait_for_socket(places, confinement.mode, outer, log_file)
 
     def _describe(
@@ -150,9 +154,8 @@ class Runtime:
         record: SandboxRecord | None = None
         while time.monotonic() < end:
             record = record or self._first_record(places, mode)
-            code = processes.reap(outer)
+            code = self._exit_code(places, outer)
             if code is not None:
-                self._children.discard(outer)
                 raise SandboxError(
                     f"The engine ended at once, with code {code}.", read_tail(log_file)
                 )
@@ -164,6 +167,19 @@ class Runtime:
         raise SandboxError(
             f"The engine did not answer within {self.start_limit:.0f} seconds.", read_tail(log_file)
         )
+
+    def _exit_code(self, places: Places, outer: int) -> int | None:
+        """Return the exit code of a sandbox's outermost process; None while it runs."""
+        if outer in self._children:
+            code = processes.reap(outer)
+            if code is not None:
+                self._children.discard(outer)
+            return code
+        ref = find(outer)
+        if ref and is_running(ref) and processes.is_marked(ref, places.mark):
+            return None
+        code = read_status(places.status).exit_code
+        return -1 if code is None else code
 
     def _first_record(self, places: Places, mode: Mode) -> SandboxRecord | None:
         """Record the sandbox's inner process as soon as it is known."""
@@ -180,7 +196,7 @@ class Runtime:
         engine = await _listening_engine(places)
         if engine is None:
             return None
-        init, mode = _outermost(engine, places.mark)
+        init, mode = await asyncio.to_thread(_outermost, engine, places.mark)
         record = SandboxRecord(
             boot=boot_id(), mark=places.mark, mode=mode, init=init, engine=engine
         )
@@ -249,16 +265,17 @@ def _valid_record(places: Places) -> SandboxRecord | None:
 
 
 def _outermost(engine: ProcessRef, mark: str) -> tuple[ProcessRef, Mode]:
-    """Return the process that ends a sandbox, and the sandbox's mode, from the engine upwards."""
+    """Return the process that ends a sandbox, and the sandbox's mode."""
+    for ref in processes.marked(mark):
+        if processes.is_namespace_init(ref):
+            return ref, "bubblewrap"
     current = engine
     for _ in range(_ANCESTORS):
-        if processes.is_namespace_init(current):
-            return current, "bubblewrap"
         parent = processes.parent_of(current)
         if parent is None or not processes.is_marked(parent, mark):
-            return current, "none"
+            break
         current = parent
-    return engine, "none"
+    return current, "none"
 
 
 def _listed(refs: list[ProcessRef]) -> str:

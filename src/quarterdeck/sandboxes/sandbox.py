@@ -9,7 +9,7 @@ from quarterdeck.local.open_files import STARTED_WITH
 from quarterdeck.sandboxes.bubblewrap import NOTHING, SandboxProfile, VisiblePaths, options
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.interpreter import needed_directories
-from quarterdeck.sandboxes.kernel import Hardening, limited_command
+from quarterdeck.sandboxes.kernel import Hardening
 from quarterdeck.sandboxes.launch import LaunchSpec, clean_environment, login_shell
 from quarterdeck.sandboxes.layout import INSIDE, MIRRORS_INSIDE, PROGRAMS_INSIDE, Places
 from quarterdeck.sandboxes.port import Layout, Size
@@ -83,15 +83,15 @@ def describe(
     own = (*places.owned_inside, places.etc, places.programs, places.inside_sockets)
     paths = [*own, *mirrors.values(), *read_only, *shown.paths]
     hardening = confinement.hardening
-    processes = BOUNDS[size].processes
     spec = LaunchSpec(
-        command=limited_command(command, processes) if hardening.counted else list(command),
+        command=list(command),
         environment=environment | (overrides.environment if overrides else {}),
         directory=overrides.directory if overrides else layout.workspace_dir,
         uid=confinement.user.uid if confinement.user.drop else None,
         gid=confinement.user.gid if confinement.user.drop else None,
         expose=_reachable(paths, confinement),
         open_files=STARTED_WITH,
+        processes=BOUNDS[size].processes if hardening.counted else None,
         filter=hardening.filter,
         scoped=hardening.scoped,
         groups=list(groups),
@@ -123,7 +123,7 @@ def _wrapped(spec: LaunchSpec, program: str, profile: SandboxProfile) -> LaunchS
         spec,
         # only for bubblewrap: the command inside gets the profile's
         environment={name: spec.environment[name] for name in (MARKER, "PATH", "LANG")},
-        directory="/",
+        inside=spec.environment,
         bubblewrap=program,
         options=options(profile),
     )
