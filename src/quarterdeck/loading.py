@@ -2,28 +2,39 @@
 
 import gc
 import os
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from types import ModuleType
 
 _PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+_PLUGIN_LOADER = "pydantic.plugin._loader"
+
+
+def leave_plugins_out() -> None:
+    """Let pydantic find no plugins, unless the user asks for them with PYDANTIC_DISABLE_PLUGINS=no.
+
+    The program uses none. To search for them pydantic reads the metadata of all installed packages, which takes up to
+    a third of the start-up time. Where that variable turns plugins off, it still loads the library for it, 2 MB. A
+    pydantic whose module has another name loads it too.
+    """
+    if _PLUGINS not in os.environ:
+        loader = ModuleType(_PLUGIN_LOADER)
+        vars(loader)["get_plugins"] = tuple
+        sys.modules.setdefault(_PLUGIN_LOADER, loader)
 
 
 @contextmanager
 def loading() -> Generator[None]:
-    """Run the imports of the block without the garbage collector and pydantic's plugins.
+    """Run the imports of the block without the garbage collector, and without pydantic's plugins from then on.
 
     They create tens of thousands of objects and almost no garbage. Scanning those repeatedly takes up
     to a third of the start-up time. Later collections skip them as well.
-    Searching for pydantic plugins, which the program does not use, takes up to another third;
-    PYDANTIC_DISABLE_PLUGINS=no turns them on. Programs started later see the original environment.
     """
-    given = os.environ.get(_PLUGINS)
-    os.environ.setdefault(_PLUGINS, "1")
+    leave_plugins_out()
     gc.disable()
     try:
         yield
     finally:
-        if given is None:
-            del os.environ[_PLUGINS]
         gc.freeze()
         gc.enable()

@@ -154,3 +154,25 @@ def printed(script):
     )
     assert not done.returncode, done.stderr
     return done.stdout.splitlines()
+
+
+PLUGINS = """
+import sys
+from quarterdeck.loading import leave_plugins_out
+leave_plugins_out()
+from pydantic import BaseModel
+class Model(BaseModel):
+    number: int
+assert Model(number="1").number == 1
+print("importlib.metadata" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "searched"), [({}, False), ({"PYDANTIC_DISABLE_PLUGINS": "no"}, True)]
+)
+def test_plugins_of_pydantic_are_searched_for_when_asked(given, searched):
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", PLUGINS], env=given, capture_output=True, text=True
+    )
+    assert done.stdout == f"{searched}\n", done.stderr

@@ -72,7 +72,11 @@ def fork_servers() -> list[int]:
         ref = find(pid)
         parent = ref and processes.parent_of(ref)
         command = Path(f"/proc/{pid}/cmdline")
-        if parent and parent.pid == os.getpid() and b"fork_server" in command.read_bytes():
+        if (
+            parent
+            and parent.pid == os.getpid()
+            and b"quarterdeck.sandboxes.fork_server" in command.read_bytes()
+        ):
             found.append(pid)
     return found
 

@@ -1,15 +1,14 @@
 """The command line: one module per group of verbs, imported on use."""
 
 import gc
-import os
 import sys
+
+from quarterdeck.loading import leave_plugins_out
 
 
 def main() -> None:
     """Run `qd`; end the process with the exit code of `quarterdeck.cli.errors`."""
-    # We have no pydantic plugins, and the search for them takes a sixth of the time to load the models.
-    # PYDANTIC_DISABLE_PLUGINS=no enables them.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+    leave_plugins_out()
     from quarterdeck.cli.program import run
 
     code = run(sys.argv[1:])

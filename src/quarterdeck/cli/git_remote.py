@@ -20,6 +20,7 @@ from uuid import UUID
 
 from quarterdeck.cli.errors import FailedError
 from quarterdeck.cli.output import print_message, safe_line
+from quarterdeck.loading import leave_plugins_out
 from quarterdeck.wire.inside import CHAT_VARIABLE, SECRET_VARIABLE
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ Parts = AbstractAsyncContextManager[AsyncGenerator[bytes]]
 
 def main() -> None:
     """Run `git-remote-qd REMOTE ADDRESS`."""
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+    leave_plugins_out()
     from quarterdeck.cli.program import guarded
 
     remote, address = sys.argv[1], sys.argv[-1]

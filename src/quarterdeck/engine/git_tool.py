@@ -11,8 +11,6 @@ from pathlib import Path
 
 from quarterdeck.loading import loading
 
-# Searching for pydantic's plugins takes a quarter of an operation's time.
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 with loading():
     from pydantic import BaseModel
 

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 
 from quarterdeck.loading import loading
 
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 with loading():
     from quarterdeck.agents.catalog import saved_patterns
     from quarterdeck.engine.git import GitError, run_git

@@ -1,7 +1,7 @@
 """Starts engines as forks of one process that has loaded their code.
 
 An engine's code takes 23 MB of memory and most of its start. Forks share that memory, and begin at once. Run as
-`python -I -m quarterdeck.sandboxes.fork_server DESCRIPTOR PADDING MODULE...`, it loads the modules, then
+`python -I -m quarterdeck.sandboxes.fork_server DESCRIPTOR MODULE... PADDING`, it loads the modules, then
 reads requests from a socket until its other end is closed, or for `IDLE_SECONDS` none came.
 
 The files of a sandbox are bubblewrap's work. So for each request, a fork
@@ -265,4 +265,4 @@ def _write(address: int, size: int, words: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[3:])
+    main(int(sys.argv[1]), sys.argv[2:-1])

@@ -23,8 +23,8 @@ LAUNCHER = Path(__file__).with_name("launcher.py")
 
 _NEUTRAL = {"LANG": "C.UTF-8"}
 _ANSWER_SECONDS = 20.0
-PADDING = 4096
-"""Bytes for the command and the variables of an engine, which replace those of the fork server."""
+_COMMAND_BYTES, _VARIABLES_BYTES = 1024, 4096
+"""Room for the command and the variables of an engine, which replace those of the fork server."""
 _ABOVE = 16  # descriptors are duplicated above the numbers they are put on
 
 
@@ -270,10 +270,10 @@ async def _start_server(modules: Sequence[str]) -> _Server:
         try:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-m", "quarterdeck.sandboxes.fork_server"),
-                *(str(theirs.fileno()), " " * PADDING, *modules),
+                *(str(theirs.fileno()), *modules, " " * _COMMAND_BYTES),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
-                env={**_NEUTRAL, "PADDING": " " * PADDING},
+                env={**_NEUTRAL, "PADDING": " " * _VARIABLES_BYTES},
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
