@@ -1,22 +1,21 @@
 """The commands, and which line is one: everything else is a message to the open chat."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
 from pydantic import ValidationError
 
-from quarterdeck.plain import getting, resting
+from quarterdeck.plain import chats, getting, queueing, resting
+from quarterdeck.plain.automations import AUTOMATION_WORDS, automations
 from quarterdeck.plain.creation import create_replica, fork_replica
+from quarterdeck.plain.environments import ENVIRONMENT_WORDS, environments
+from quarterdeck.plain.executing import execute
 from quarterdeck.plain.permissions import PERMISSION_WORDS, permissions
-from quarterdeck.plain.replica_lines import (
-    chat_line,
-    chat_name,
-    list_line,
-    summary_line,
-)
+from quarterdeck.plain.replica_lines import list_line, summary_line
 from quarterdeck.plain.rewinding import rewind
+from quarterdeck.plain.searching import search
 from quarterdeck.plain.session import CanceledError, Session
 from quarterdeck.plain.transcript_lines import rejection_of, spent_lines, tool_lines
 from quarterdeck.store.chats import ChatState
@@ -25,7 +24,7 @@ from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.blocks import QuestionBlock, ToolBlock
 from quarterdeck.transcript.text import name_line, one_line
-from quarterdeck.wire.chats import PLAN_APPROVED, Delivery
+from quarterdeck.wire.chats import PLAN_APPROVED
 
 
 class QuitError(Exception):
@@ -42,8 +41,6 @@ class Takes(Enum):
     TEXT = "TEXT"
     ANSWER = "NUMBER or TEXT"
     REASON = "[REASON]"
-    PULL_REQUEST = f"[{', '.join(getting.PULL_REQUEST_WORDS)}]"
-    PERMISSIONS = f"[{', '.join(PERMISSION_WORDS)}]"
 
     def fits(self, rest: str) -> bool:
         """Return whether a text is such a thing."""
@@ -54,22 +51,31 @@ class Takes(Enum):
                 return not rest or rest.isdecimal()
             case Takes.NAME | Takes.WORD:
                 return len(rest.split()) <= 1
-            case Takes.PULL_REQUEST:
-                return not rest or rest in getting.PULL_REQUEST_WORDS
-            case Takes.PERMISSIONS:
-                return not rest or rest in PERMISSION_WORDS
             case _:
                 return True
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command with its help. `chat`: it needs an open chat."""
+    """A command with its help. `chat`: it needs an open chat. `words`: one of them may follow too."""
 
     run: Callable[[Session, str], Awaitable[None]]
     help: str
     takes: Takes = Takes.NOTHING
     chat: bool = True
+    words: Sequence[str] = ()
+
+    def fits(self, rest: str) -> bool:
+        """Return whether a text may follow it."""
+        return rest in self.words or self.takes.fits(rest)
+
+    @property
+    def usage(self) -> str:
+        """What may follow it."""
+        if not self.words:
+            return self.takes.value
+        first = [self.takes.value.strip("[]")] if self.takes.value else []
+        return f"[{', '.join([*first, *self.words])}]"
 
 
 async def obey(session: Session, line: str) -> None:
@@ -97,7 +103,7 @@ async def _obey(session: Session, line: str) -> None:
     rest = rest.strip()
     word = ALIASES.get(word.casefold(), word.casefold())
     command = COMMANDS.get(word)
-    is_command = command is not None and command.takes.fits(rest)
+    is_command = command is not None and command.fits(rest)
     chat = session.chat
     if not line:
         return
@@ -136,7 +142,7 @@ async def _write(session: Session, chat: ChatState, line: str) -> None:
 
 
 def _usage(name: str, command: Command) -> str:
-    return f"{name} {command.takes.value}".strip()
+    return f"{name} {command.usage}".strip()
 
 
 async def _help(session: Session, _: str) -> None:
@@ -207,22 +213,6 @@ async def _status(session: Session, _: str) -> None:
     session.say(*(f"Queued: {entry.message}" for entry in chat.queue))
 
 
-async def _chats(session: Session, _: str) -> None:
-    replica = session.replica
-    chats = replica.ordered_chats if replica else []
-    numbered = enumerate(chats, 1)
-    session.say(*(chat_line(number, chat, session.agent_of(chat)) for number, chat in numbered))
-
-
-async def _chat(session: Session, rest: str) -> None:
-    replica = session.replica
-    chats = replica.ordered_chats if replica else []
-    if replica is None or not (rest and 0 < int(rest) <= len(chats)):
-        session.say("Type chats to hear them, then chat and a number.")
-    else:
-        await session.open(replica, chats[int(rest) - 1])
-
-
 async def _earlier(session: Session, _: str) -> None:
     session.say(*(await session.earlier() or ["This is the beginning."]))
 
@@ -245,57 +235,6 @@ async def _say(session: Session, rest: str) -> None:
             text = await session.ask_text("Message")
     if text:
         await session.send(text)
-
-
-async def _steer(session: Session, rest: str) -> None:
-    """Send a message into the running turn; without a text, the first one that waits."""
-    replica, chat = session.replica, session.chat
-    if replica is None or chat is None:
-        return
-    queue = [] if rest else await session.app_state.chat_commands.read_queue(replica.id, chat.id)
-    if not rest and not queue:
-        session.say("No message waits. To send one into the running turn: steer and the message.")
-        return
-    if chat.record.processing and not await _may_steer(session, chat.record.provider):
-        raise CanceledError
-    if not rest:
-        message_id = queue[0].id
-    else:
-        sent = await session.send(rest)
-        if sent is None or sent.status != Delivery.QUEUED:
-            return
-        message_id = sent.message_id
-    await session.app_state.chat_commands.steer(replica.id, chat.id, message_id)
-
-
-async def _may_steer(session: Session, provider: str) -> bool:
-    agents = await session.app_state.chat_commands.agents()
-    agent = next((one for one in agents if one.id == provider), None)
-    if agent is not None and agent.supports_steer:
-        return True
-    name = one_line(agent.name if agent else provider)
-    with session.dialog():
-        answer = await session.ask(
-            f"{name} takes no messages while it works. Interrupt its turn and send this next? "
-            "yes or no:"
-        )
-    return answer == "yes"
-
-
-async def _join(session: Session, _: str) -> None:
-    """Join the messages that wait to one."""
-    replica, chat = session.replica, session.chat
-    if replica is None or chat is None:
-        return
-    commands = session.app_state.chat_commands
-    waiting = await commands.read_queue(replica.id, chat.id)
-    if len(waiting) < 2:
-        session.say("Fewer than two messages wait.")
-        return
-    await commands.join_queued(replica.id, chat.id)
-    for message in waiting:
-        session.forget(str(message.id))
-    session.say(f"Joined {len(waiting)} messages to one.")
 
 
 def _question(session: Session) -> QuestionBlock | None:
@@ -385,19 +324,6 @@ async def _drop(session: Session, _: str) -> None:
     session.say(f"Dropped: {len(unsure)}." if unsure else "Every message has arrived.")
 
 
-async def _rename(session: Session, _: str) -> None:
-    """Give the open chat another title."""
-    replica, chat = session.replica, session.chat
-    if replica is None or chat is None:
-        return
-    with session.dialog():
-        name = await session.ask(f"Title of {chat_name(chat, session.agent_of(chat))}:")
-    if not name:
-        raise CanceledError
-    await session.app_state.chat_commands.rename(replica.id, chat.id, name)
-    session.say(f"Renamed to {one_line(name)}.")
-
-
 async def _close(session: Session, _: str) -> None:
     session.close()
     session.say("Closed. " + summary_line(session.services.ordered()))
@@ -413,6 +339,7 @@ COMMANDS = {
     "status": Command(_status, "where you are, and who needs you.", chat=False),
     "next": Command(_next, "open the next replica that needs you.", chat=False),
     "open": Command(_open, "open a replica and read its last turn.", Takes.NAME, chat=False),
+    "search": Command(search, "find words in all chats, and open one of them.", chat=False),
     "new": Command(create_replica, "create a replica.", chat=False),
     "fork": Command(fork_replica, "create another replica with the same files and branches."),
     "say": Command(_say, "send a message; without a text, one of several lines.", Takes.TEXT),
@@ -420,20 +347,36 @@ COMMANDS = {
     "reject": Command(_reject, "reject it, and tell the agent why.", Takes.REASON),
     "accept": Command(_accept, "approve the plan that waits."),
     "steer": Command(
-        _steer,
+        queueing.steer,
         "send a message into the running turn; without a text, the first one that waits.",
         Takes.TEXT,
     ),
-    "join": Command(_join, "join the messages that wait to one."),
+    "join": Command(queueing.join, "join the messages that wait to one."),
+    "queue": Command(
+        queueing.queue,
+        "the messages that wait; with a word, edit or remove one.",
+        words=queueing.QUEUE_WORDS,
+    ),
     "interrupt": Command(_interrupt, "stop the running turn."),
     "wait": Command(_wait, "until the turn is over or the agent asks."),
     "earlier": Command(_earlier, "read what came before."),
     "output": Command(_output, "the last command's output; 2 for the one before.", Takes.NUMBER),
-    "chats": Command(_chats, "the chats of the replica."),
-    "chat": Command(_chat, "open another chat.", Takes.NUMBER),
+    "chats": Command(chats.show_chats, "the chats of the replica."),
+    "chat": Command(
+        chats.chat,
+        "open another chat, create one, or delete the open one.",
+        Takes.NUMBER,
+        words=chats.CHAT_WORDS,
+    ),
+    "settings": Command(
+        chats.settings,
+        "what the agent may do, its model and how much it thinks; with a word, choose one.",
+        words=tuple(chats.SETTINGS),
+    ),
     "changes": Command(
         getting.show_changes, "the changed files; with a number, a file's diff.", Takes.NUMBER
     ),
+    "exec": Command(execute, "run a command in the replica."),
     "commit": Command(getting.commit, "commit everything in the replica."),
     "fetch": Command(getting.fetch, "fetch its branch into your repository."),
     "apply": Command(getting.apply, "apply its changes to your files, uncommitted."),
@@ -442,21 +385,34 @@ COMMANDS = {
     "pr": Command(
         getting.pull_requests,
         "its pull request, or open one; with a word, merge it that way or have failed checks fixed.",
-        Takes.PULL_REQUEST,
+        words=getting.PULL_REQUEST_WORDS,
     ),
     "rewind": Command(rewind, "restore its files as they were at the start of a turn."),
     "permissions": Command(
         permissions,
         "what is answered without asking you; with a word, change the policy or the rules.",
-        Takes.PERMISSIONS,
+        words=PERMISSION_WORDS,
     ),
     "resend": Command(_resend, "send messages again that may not have arrived."),
     "drop": Command(_drop, "remove them instead."),
-    "rename": Command(_rename, "give the chat another title."),
+    "rename": Command(chats.rename, "give the chat another title."),
     "sleep": Command(resting.sleep, "stop its processes and keep its files."),
     "wake": Command(resting.wake, "start it again, or retry what failed."),
     "archive": Command(resting.archive, "pack its files away; wake restores them."),
     "delete": Command(resting.delete, "delete it with its files; asks for its name."),
+    "environments": Command(
+        environments,
+        "what replicas are created from; with a word, show, create or delete one, set or remove "
+        "a variable.",
+        chat=False,
+        words=ENVIRONMENT_WORDS,
+    ),
+    "automations": Command(
+        automations,
+        "agents on schedules and events; with a word, create one, or do that with one.",
+        chat=False,
+        words=AUTOMATION_WORDS,
+    ),
     "close": Command(_close, "leave the replica; it goes on."),
     "quit": Command(_quit, "leave; agents keep running.", chat=False),
 }

@@ -84,7 +84,7 @@ async def _ask_service(session: Session) -> AppState:
     if not services.several:
         return services.current
     current = services.current.connection.name
-    chosen = await _choose(
+    chosen = await choose(
         session, "service", [_Service(one) for one in services.stores], one_line(current)
     )
     return chosen.store if chosen else services.current
@@ -97,14 +97,14 @@ async def _ask_request(session: Session, app_state: AppState) -> CreationRequest
     here = session.here.repository if app_state is session.services.current else None
     hint = f"Enter for {one_line(here)}, - for none" if here else "Enter for none"
     typed = await session.ask(f"Repository, a path or git URL ({hint}):")
-    url = None if typed == "-" else await asyncio.to_thread(_in_full, typed) if typed else here
+    url = None if typed == "-" else await asyncio.to_thread(in_full, typed) if typed else here
     request = CreationRequest(repository_url=url)
     if url is not None:
         request = await _started(session, request, url)
     environment = await _ask_environment(session, offered, url)
-    agent = await _ask_agent(session, [agent for agent in offered.agents if agent.available])
+    agent = await ask_agent(session, [agent for agent in offered.agents if agent.available])
     models = await models_of(client, agent) if agent else []
-    model = await _ask_model(session, models) if models else None
+    model = await ask_model(session, models) if models else None
     name = await _ask_name(session, "the prompt")
     message = await session.ask_text(_prompt_question(session))
     return replace(
@@ -134,7 +134,8 @@ def _prompt_question(session: Session) -> str:
     return "Prompt (nothing for the one that was not sent)" if session.unsent else "Prompt"
 
 
-def _in_full(typed: str) -> str:
+def in_full(typed: str) -> str:
+    """Return the address that was typed, a path of this machine from its root."""
     path = Path(typed).expanduser()
     return str(path.resolve()) if "://" not in typed and path.exists() else typed
 
@@ -164,7 +165,7 @@ async def _started(session: Session, request: CreationRequest, url: str) -> Crea
     return request
 
 
-async def _ask_agent(session: Session, agents: list[Agent]) -> str | None:
+async def ask_agent(session: Session, agents: list[Agent]) -> str | None:
     """Return the id of an agent that can be used; None where there is none."""
     if not agents:
         return None
@@ -172,7 +173,7 @@ async def _ask_agent(session: Session, agents: list[Agent]) -> str | None:
     if len(agents) == 1:
         session.say(f"Agent: {one_line(first.name)}.")
         return first.id
-    chosen = await _choose(session, "agent", agents, one_line(first.name))
+    chosen = await choose(session, "agent", agents, one_line(first.name))
     return chosen.id if chosen else first.id
 
 
@@ -183,7 +184,7 @@ async def _ask_environment(
     fitting = offered.of_repository(url) if url else offered.unbound
     if len(fitting) < 2:
         return None
-    return await _choose(session, "environment", fitting, "the usual one")
+    return await choose(session, "environment", fitting, "the usual one")
 
 
 class _Named(Protocol):
@@ -196,7 +197,7 @@ class _Named(Protocol):
 _Choice = TypeVar("_Choice", bound=_Named)
 
 
-async def _choose(
+async def choose(
     session: Session, what: str, choices: Sequence[_Choice], usual: str
 ) -> _Choice | None:
     """Return what was chosen by its number, name or id; None for the usual one."""
@@ -213,7 +214,7 @@ async def _choose(
     return None
 
 
-async def _ask_model(session: Session, known: Sequence[str]) -> str | None:
+async def ask_model(session: Session, known: Sequence[str]) -> str | None:
     """Return a model, also one that is not known here; None for the agent's default."""
     session.say(f"Models: {', '.join(map(one_line, known))}.")
     return await session.ask("Model (Enter for the agent's default):") or None

@@ -19,7 +19,7 @@ from quarterdeck.plain.transcript_lines import TranscriptLines, question_lines
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.notices import NoticeWatch
-from quarterdeck.store.outbox import Extras
+from quarterdeck.store.outbox import Extras, QueuePlace
 from quarterdeck.store.replicas import RUNNING, ReplicaState
 from quarterdeck.store.services import Services
 from quarterdeck.store.signals import (
@@ -288,8 +288,8 @@ class Session:
             *(store.commands.read_resting(own) for store, own in services.by_store(running))
         )
 
-    async def open(self, replica: ReplicaState, chat: ChatState | None = None) -> None:
-        """Open a replica at the chat that asks, or was shown last, and read its last turn out.
+    async def open(self, replica: ReplicaState, chat_id: UUID | None = None) -> None:
+        """Open a replica at a chat, or the one that asks or was shown last, and read its last turn out.
 
         Raises:
             ClientError: its history could not be read.
@@ -302,7 +302,7 @@ class Session:
             return replica.id not in app_state.replicas
 
         await self.until(lambda: gone() or replica.chat_to_show is not None)
-        chat = chat or replica.chat_to_show
+        chat = (replica.chats.get(chat_id) if chat_id else None) or replica.chat_to_show
         if gone() or chat is None:
             return
         # Lines that were said are not said again with another name.
@@ -386,11 +386,14 @@ class Session:
 
     # messages
 
-    async def send(self, text: str, *, approves: bool = False) -> MessageAccepted | None:
+    async def send(
+        self, text: str, *, approves: bool = False, place: QueuePlace | None = None
+    ) -> MessageAccepted | None:
         """Send a message to the open chat; while a plan waits it asks for another one.
 
         Args:
             approves: it approves the plan instead.
+            place: its place in the queue; by default it is last.
 
         Returns:
             The service's answer; None when there is none yet, which is said.
@@ -408,11 +411,12 @@ class Session:
             chat.id,
             text,
             plan_mode=chat.plan_waits and not approves,
-            extras=Extras(model=chat.model),
+            extras=Extras(model=chat.model, place=place),
         )
         if accepted is not None:
             self.expect(str(accepted.message_id))
-            self.say(*_delivery_lines(accepted))
+            if place is None:
+                self.say(*_delivery_lines(accepted))
         elif any(message.state == "unsure" for message in outbox.of_chat(chat.id)):
             self.say("The connection broke: the message may not have arrived. Type resend or drop.")
         else:
