@@ -49,11 +49,21 @@ def test_every_command_is_documented() -> None:
         ("permissions allow", True),
         ("permissions allow it", False),
         ("permissions of the files", False),
+        ("chat 2", True),
+        ("chat new", True),
+        ("chat with me", False),
+        ("queue", True),
+        ("queue edit", True),
+        ("queue it", False),
+        ("search", True),
+        ("search the logs", False),
+        ("automations run", True),
+        ("automations are fine", False),
     ],
 )
 def test_what_fits_a_command(line: str, *, is_command: bool) -> None:
     word, _, rest = line.partition(" ")
-    assert COMMANDS[word].takes.fits(rest) is is_command
+    assert COMMANDS[word].fits(rest) is is_command
 
 
 @pytest.mark.parametrize(
