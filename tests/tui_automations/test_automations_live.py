@@ -50,8 +50,10 @@ async def look(desk: Desk, *texts: str) -> None:
 async def test_one_is_made_run_and_looked_into(office: Installation) -> None:
     async with office.cockpit((110, 40)) as desk:
         await look(desk, "No automations yet")
+        await desk.see("d delete")
         await desk.press("n")
         await desk.see("New automation")
+        await desk.miss("d delete")  # keys of the page do nothing below the form
         await desk.write("nightly")
         await desk.press("tab", "enter")
         await desk.see("global")

@@ -99,7 +99,7 @@ async def test_uncommitted_files_are_marked_and_committed(live: Installation) ->
         await desk.see("✓ one", "uncommitted, 1 marked")
         await desk.press("C")
         await desk.see("Commit 1 marked file in shop")
-        await desk.press("ctrl+u", *"One", "enter")
+        await desk.press(*"One", "enter")
         await desk.see("Committed", "One", "↑2")
         await desk.miss("one +1")
         await desk.see("two +1")

@@ -319,6 +319,17 @@ async def test_a_replica_without_files_in_place_is_not_asked(
         await reading.see(words, "As of 12:00.", "def login")
 
 
+async def test_typing_replaces_the_proposed_message_of_a_commit(frozen: FrozenCockpit) -> None:
+    changing(frozen, LOGIN)
+    async with frozen.run_test(size=WIDE) as pilot:
+        reading = Reading(frozen, pilot)
+        await reading.open()
+        await reading.press("C")
+        assert reading.pane.field.text
+        await reading.press(*"One")
+        assert reading.pane.field.text == "One"
+
+
 @pytest.mark.long
 async def test_nothing_is_sent_without_comments(frozen: FrozenCockpit) -> None:
     changing(frozen, LOGIN)

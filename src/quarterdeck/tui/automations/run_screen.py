@@ -73,7 +73,7 @@ class RunSteps(PageScreen):
         """Show the keys of the focused part that apply to the chosen run."""
         useful = set(_useful(self.chosen_run))
         without = {action.id for action in OF_A_RUN if action.id not in useful}
-        self.query_one(KeyLine).show(brief_keys(self.where, without))
+        self.query_one(KeyLine).show(brief_keys(self.where, without) if self.is_active else ())
 
     def action_retry(self) -> None:
         run = self.chosen_run

@@ -365,6 +365,7 @@ class ChangesPane(TabPane):
         state = self.review.state
         message = state.newest_title if state is not None else ""
         self.field.open("commit", title, message, keyed("{commit.send} commit"))
+        self.field.select_all()  # typing replaces what is proposed
 
     def _cannot_change(self) -> bool:
         """Return why git cannot change the replica's files now, or None."""
