@@ -111,7 +111,11 @@ def test_the_only_open_question_is_answered_without_its_id(scripted):
     assert "? ask" in shown.out and "Yes (yes)" in shown.out
     (question,) = scripted.qd("replica", "respond", "one", "--json").json["questions"]
     assert question["options"] == [{"optionId": "yes", "name": "Yes"}]
-    answered = scripted.qd("replica", "respond", "one", "--option", "yes")
+    missing = scripted.qd("replica", "respond", "one", "yes")
+    assert missing.code == 2 and "qd replica respond one" in missing.err
+    other = scripted.qd("replica", "respond", "one", "--option", "9")
+    assert other.code == 1 and "does not have this answer" in other.err
+    answered = scripted.qd("replica", "respond", "one", "--option", "1")
     assert (answered.code, answered.err) == (0, "Answered.\n")
     reach(scripted, "one", "done")
     for arguments in ((), ("--option", "yes")):

@@ -39,7 +39,7 @@ def test_a_command_runs_and_chats_are_created_and_deleted(shop: Shop) -> None:
         talk.until("Type help")
         create(talk, "side", "hello")
         talk.until("Scripted: You said: hello.")
-        talk.type("exec", "cat shop/README; exit 3", "exec", "")
+        talk.type("exec", "cat README; exit 3", "exec", "")
         talk.until("A shop.")
         talk.until("Ended with exit status 3.")
         talk.until("Canceled.")
@@ -62,9 +62,9 @@ def test_words_are_found_in_all_chats_and_their_chat_is_opened(shop: Shop) -> No
     with shop.plain() as talk:
         talk.until("Type help")
         create(talk, "told", f"The word is {word}")
-        talk.type(
-            "wait", "close", "search", uuid4().hex, "search", word, "9", "", "search", word, "2"
-        )
+        talk.until("You said")
+        until(lambda: len(shop.qd("search", word, "--json").json["hits"]) == 2)
+        talk.type("close", "search", uuid4().hex, "search", word, "9", "", "search", word, "2")
         talk.until("Nothing found. A turn is searched once it has ended.")
         found = talk.until("Type a number from 1 to 2.")
         hits = [line for line in found if word in line]

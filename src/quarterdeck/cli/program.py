@@ -66,18 +66,35 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as e:
+            if args[0].startswith("-"):
+                raise
             close = _closest(args[0], self.verbs)
-            if close:
-                message = f"There is no command {args[0]!r}. Did you mean {close}?"
-                raise click.UsageError(message, ctx) from e
-            raise
+            help = f" Did you mean {close}?" if close else ""
+            if not close and len(self.verbs) <= MOST_LISTED:
+                help = f" Its commands are {', '.join(self.verbs)}."
+            raise click.UsageError(f"There is no command {args[0]!r}.{help}", ctx) from e
+
+
+MOST_LISTED = 10
+"""Commands of a group that are listed in an error."""
+OTHER_WORDS = {
+    "answer": "respond",
+    "delete": "rm",
+    "list": "ls",
+    "log": "history",
+    "new": "create",
+    "remove": "rm",
+    "run": "exec",
+    "stop": "interrupt",
+}
+"""What other programs call a command."""
 
 
 def _closest(word: str, names: Mapping[str, Verb]) -> str | None:
     from difflib import get_close_matches  # only when a verb was mistyped
 
-    matches = get_close_matches(word, names, n=1)
-    return matches[0] if matches else None
+    other = OTHER_WORDS.get(word)
+    return other if other in names else next(iter(get_close_matches(word, names, n=1)), None)
 
 
 VERBS = {

@@ -171,7 +171,7 @@ def _delivery_text(accepted: MessageAccepted) -> str:
 
 @click.command(name="respond")
 @chat_option
-@click.option("--option", metavar="ID", help="Answer with one of the question's options.")
+@click.option("--option", metavar="ID|NUMBER", help="Answer with one of the question's options.")
 @click.option("--text", help="Answer with text.")
 @click.option(
     "--message", metavar="TEXT", help="Also tell the agent this, before messages that wait."
@@ -196,7 +196,9 @@ def respond(
     if option is not None and text is not None:
         raise UsageError("Give one of --option and --text.")
     if (request or message) and option is None and text is None:
-        raise UsageError("Give --option or --text.")
+        raise UsageError(
+            "Give --option or --text.", f"See what is asked with: qd replica respond {replica}"
+        )
 
     async def work(client: "Client", replica_id: UUID) -> "Sequence[QuestionBlock]":
         thread = asking_chat(await client.replicas.get(replica_id), chat)
@@ -205,9 +207,11 @@ def respond(
             if not asked:
                 raise FailedError("No question is open.")
             return asked
-        wanted = request or only_question(await open_questions(client, replica_id, thread))
+        asked = await open_questions(client, replica_id, thread)
+        wanted = request or only_question(asked)
+        chosen = option and _option_of(asked, wanted, option)
         await client.chats.respond(
-            replica_id, thread.id, wanted, option_id=option, text=text, message=message
+            replica_id, thread.id, wanted, option_id=chosen, text=text, message=message
         )
         return ()
 
@@ -216,6 +220,14 @@ def respond(
         _print_questions(common, questions)
         return
     print_success("Answered.", common.json)
+
+
+def _option_of(questions: "Sequence[QuestionBlock]", request: str, typed: str) -> str:
+    """Return the id of an option of a question that was named by its number; else what was typed."""
+    options = next((one.options or () for one in questions if one.request_id == request), ())
+    if any(option.id == typed for option in options) or not typed.isdecimal():
+        return typed
+    return next((one.id for at, one in enumerate(options, 1) if at == int(typed)), typed)
 
 
 def asking_chat(detail: ReplicaDetail, wanted: str | None) -> Chat:
@@ -269,7 +281,7 @@ def _print_questions(common: Common, questions: "Sequence[QuestionBlock]") -> No
     for question in questions:
         print_text("\n".join(plain_lines(question)))
         print_text(f"  id: {question.request_id}")
-    print_message("Answer with --option ID or --text TEXT.")
+    print_message("Answer with --option and the number or id of an answer, or with --text TEXT.")
 
 
 def _question_json(question: "QuestionBlock") -> dict[str, object]:
