@@ -31,7 +31,7 @@ def _diff_rows(place: Installation) -> list[Row]:
     name = _replica(place, "diff")
     lines = f"for n in $(seq {FILES}); do seq $n $((n + {LINES})) > f$n; done; git add -A"
     script = f"{lines}; git commit -qm Files; for n in $(seq {FILES}); do echo more >> f$n; done"
-    place.qd("replica", "exec", name, "--timeout", "50", "--", "sh", "-c", f"cd * && {script}")
+    place.qd("replica", "exec", name, "--timeout", "50", "--", "sh", "-c", script)
     same = ("git", "-C", _same(place, script), "diff", "--binary", "HEAD~1")
 
     def taken() -> list[float]:
@@ -74,7 +74,7 @@ def _fetch_rows(place: Installation) -> list[Row]:
     name = _replica(place, "fetch")
     part = HISTORY_BYTES // 20
     script = f"for n in $(seq 20); do head -c {part} /dev/urandom > f; git add f; git commit -qm $n; done"
-    place.qd("replica", "exec", name, "--timeout", "50", "--", "sh", "-c", f"cd * && {script}")
+    place.qd("replica", "exec", name, "--timeout", "50", "--", "sh", "-c", script)
     copies = iter(range(100))
 
     def clone(source: str) -> None:

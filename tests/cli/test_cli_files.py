@@ -43,7 +43,7 @@ def test_what_is_no_text_goes_to_disk_only(deck: Any, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_search_and_cat(deck: Any) -> None:
-    assert deck.qd("replica", "exec", "probe", "--", "echo new > shop/new.txt").code == 0
+    assert deck.qd("replica", "exec", "probe", "--", "echo new > new.txt").code == 0
     found = deck.qd("replica", "files", "search", "probe", "--refresh")
     assert found.code == 0, found.err
     assert set(found.out.splitlines()) == {"  shop/README", "? shop/new.txt"}

@@ -81,6 +81,10 @@ def test_an_ambiguous_prefix_names_the_candidates(deck):
         (["attach", "probe"], 2, "terminal"),
         (["attach", "--new", "--session", "x", "probe"], 2, "--new"),
         (["nothing"], 2, "nothing"),
+        (["shw"], 2, "Did you mean show?"),
+        (["delete", "probe"], 2, "Did you mean rm?"),
+        (["queue", "probe"], 2, "Its commands are ls, rm, clear,"),
+        (["--nothing"], 2, "--nothing"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_its_exit_code(deck, line, code, told):
@@ -91,7 +95,7 @@ def test_bad_input_gets_a_sentence_and_its_exit_code(deck, line, code, told):
 
 
 def test_exec(deck):
-    assert deck.qd("replica", "exec", "probe", "--", "cat", "shop/README").out == "A shop.\n"
+    assert deck.qd("replica", "exec", "probe", "--", "cat", "README").out == "A shop.\n"
     assert deck.qd("replica", "exec", "probe", "--", "echo $((6*7)); exit 0").out == "42\n"
     failed = deck.qd("replica", "exec", "probe", "--json", "--", "exit 7")
     assert (failed.code, failed.json["exit_code"]) == (1, 7)

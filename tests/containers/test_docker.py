@@ -80,7 +80,7 @@ async def test_the_life_of_a_replica(deck: Deck, engine: Daemon, repository: Pat
     await deck.run(id, "cd shop && echo mine >> README && git commit -qam mine && echo new > new")
     git(repository, "commit", "-q", "--allow-empty", "-m", "later")
     newest = git(repository, "rev-parse", "HEAD").strip()
-    await deck.run(id, "cd shop && git fetch -q origin")
+    await deck.run(id, "git fetch -q origin")
     assert (await deck.run(id, "cd shop && git rev-parse origin/main")).strip() == newest
     # The canvas is read while it sleeps, and its changes are.
     await deck.run(
@@ -206,21 +206,21 @@ async def _work_on_changes(qd: Callable[..., Awaitable[str]], checkout: Path) ->
     async def inside(name: str, command: str) -> str:
         return await qd("replica", "exec", name, "--", "sh", "-c", command)
 
-    status = await inside("shop", "cd shop && git status --short && cat README")
+    status = await inside("shop", "git status --short && cat README")
     assert status == " M README\n?? extra\nChanged.\n"
     assert "+Changed." in await qd("replica", "diff", "shop")
     git(checkout, "stash", "--include-untracked", "--quiet")
     git(checkout, "commit", "-q", "--allow-empty", "-m", "from the source")
     await qd("replica", "commit", "shop", "-m", "from the replica")
     await qd("replica", "update", "shop")
-    subjects = await inside("shop", "cd shop && git log --format=%s")
+    subjects = await inside("shop", "git log --format=%s")
     assert {"from the source", "from the replica"} <= set(subjects.splitlines())
     await qd("replica", "push", "shop")
     pushed = git(checkout, "log", "--all", "--format=%s")
     assert "from the replica" in pushed
-    await inside("shop", "cd shop && echo unfinished > draft")
+    await inside("shop", "echo unfinished > draft")
     await qd("replica", "fork", "shop")
-    waiting = ("replica", "exec", "shop-fork", "--", "sh", "-c", "cat shop/draft")
+    waiting = ("replica", "exec", "shop-fork", "--", "sh", "-c", "cat draft")
     async with asyncio.timeout(60):
         while True:
             try:
@@ -365,7 +365,7 @@ async def test_containers_reach_the_service_with_tls(
     async with installed.serving():
         await installed.qd("replica", "create", "--name", "one", "--wait", cwd=repository)
         git(repository, "commit", "-q", "--allow-empty", "-m", "later")
-        script = "cd shop && git fetch -q origin && git log --format=%s -1 origin/main"
+        script = "git fetch -q origin && git log --format=%s -1 origin/main"
         assert await installed.qd("replica", "exec", "one", "--", "sh", "-c", script) == "later\n"
         await installed.qd("replica", "rm", "one", "--yes")
     certificate_for(home / "other.pem", engine.inside)

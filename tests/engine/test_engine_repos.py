@@ -129,3 +129,12 @@ async def test_a_checkout_that_is_gone_is_told_without_numbers(place, repository
     entries = await place.entries()
     (repo,) = (await entries.wait("repo.discovered")).payload["repos"]
     assert repo["currentBranch"] is None and repo["gitDiff"] is None
+
+
+async def test_a_command_starts_above_the_repository_or_in_it(place, repository: Path):
+    await place.start()
+    link = await place.link()
+    above = await link.exec(ExecRequest(command="pwd"))
+    inside = await link.exec(ExecRequest(command="pwd", in_repository=True))
+    assert above.output == f"{place.workspace}\n"
+    assert inside.output == f"{repository}\n"

@@ -297,7 +297,7 @@ def test_a_fetch_of_the_source_that_was_killed_is_repeated(
         deck.reach(shop.id, "active")
 
         def again() -> bool:  # the service may not have noticed yet that the engine is gone
-            fetch = ("git", "-C", "shop", "fetch", "origin")
+            fetch = ("git", "fetch", "origin")
             return deck.qd("replica", "exec", shop.id, "--", *fetch).returncode == 0
 
         until(again, "the fetch")

@@ -31,9 +31,9 @@ async def test_commands_run_one_below_the_other(live: Installation) -> None:
         # Up brings back what was run, and what was typed comes back behind it.
         await desk.press(*"half", "up", "up")
         prompt = desk.app.screen.query_one(ExecPane).prompt
-        assert prompt.value == "echo 1w?q; exit 3"
+        await eventually(lambda: prompt.value == "echo 1w?q; exit 3")
         await desk.press("down", "down")
-        assert prompt.value == "half"
+        await eventually(lambda: prompt.value == "half")
 
 
 @pytest.mark.long

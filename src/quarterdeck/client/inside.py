@@ -36,14 +36,25 @@ class ExecApi:
         self._connection = connection
 
     async def run(
-        self, replica_id: UUID, command: str, timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+        self,
+        replica_id: UUID,
+        command: str,
+        timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS,
+        *,
+        in_repository: bool = False,
     ) -> ExecResponse:
-        """Run a shell command of 1 to 50 seconds; the replica must be active (`NotActiveError`)."""
+        """Run a shell command of 1 to 50 seconds; the replica must be active (`NotActiveError`).
+
+        Args:
+            in_repository: it starts in the repository, if the replica has exactly one, else above all.
+        """
         return await self._connection.call(
             "POST",
             f"/v1/replica/{replica_id}/exec",
             ExecResponse,
-            body=ExecRequest(command=command, timeout_seconds=timeout_seconds),
+            body=ExecRequest(
+                command=command, timeout_seconds=timeout_seconds, in_repository=in_repository
+            ),
             timeout=timeout_seconds + GRACE_SECONDS,
         )
 

@@ -221,6 +221,7 @@ class Engine:
         self._config = config
         self._restored = restored
         self._workspace = workspace
+        self._home_of_work = home
         self._environment = environment
         self._journal = journal
         self._tasks = TaskOwner()
@@ -404,7 +405,8 @@ class Engine:
     async def _exec(self, request: ExecRequest) -> ExecResponse:
         self._counts.touch()
         try:
-            return await run_command(request, self._workspace, self._environment)
+            directory = self._home_of_work if request.in_repository else self._workspace
+            return await run_command(request, directory, self._environment)
         finally:
             self._note_activity()
 

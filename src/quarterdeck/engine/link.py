@@ -337,7 +337,7 @@ class EngineLink:
         await self._send("shutdown", ShutDown(by_request=by_request))
 
     async def exec(self, request: ExecRequest) -> ExecResponse:
-        """Run a shell command in the workspace root. Closing the link stops it."""
+        """Run a shell command. Closing the link stops it."""
         return await self._call("exec", request, ExecResponse)
 
     async def terminal_list(self) -> TerminalList:

@@ -113,7 +113,9 @@ class ExecRuns:
         # On the same line, so that the shell's own messages keep their line numbers.
         command = f"export {MARK}={run.key}; {run.command}"
         try:
-            run.response = await self._owner.client.exec.run(run.replica_id, command, SECONDS)
+            run.response = await self._owner.client.exec.run(
+                run.replica_id, command, SECONDS, in_repository=True
+            )
         except ClientError as error:
             run.problem = f"{error} {error.next_step}"
         finally:

@@ -4,7 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StrictInt, TypeAdapter
 
-from quarterdeck.wire.base import INTEGRAL, Body, CamelBody, CamelRecord, Id, Record, Timestamp
+from quarterdeck.wire.base import (
+    INTEGRAL,
+    Body,
+    CamelBody,
+    CamelRecord,
+    Id,
+    Record,
+    Switch,
+    Timestamp,
+)
 
 MAX_SESSIONS = 8
 MAX_INPUT_CHARACTERS = 65_536
@@ -168,9 +177,11 @@ class ExecRequest(Body):
     """A shell command and how many seconds it may take."""
 
     command: str
-    """Shell command; it runs in the workspace's root directory."""
+    """Shell command; it runs in the workspace's root directory, unless `in_repository` is set."""
     timeout_seconds: Annotated[StrictInt, Field(ge=1, le=50), INTEGRAL] = DEFAULT_TIMEOUT_SECONDS
     """Seconds until it is stopped."""
+    in_repository: Switch = False
+    """Whether it starts where terminals do: in the repository, if there is exactly one."""
 
 
 class ExecResponse(Record):

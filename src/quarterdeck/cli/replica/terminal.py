@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 @click.argument("command_line", metavar="-- COMMAND...", nargs=-1, required=True)
 @common_options
 def execute(common: Common, replica: str, command_line: tuple[str, ...], timeout: int) -> None:
-    """Run a command in the workspace root and print its output.
+    """Run a command where terminals start and print its output.
 
-    One word is a line for the shell; several are a command and its arguments. Exit code 0 when the
+    That is the repository, or the directory above several. One word is a line for the shell; several are a command and its arguments. Exit code 0 when the
     command ended with 0, else 1; --json reports its exit status. What it prints comes without control
     sequences; --json has it as it was, at most the last 64 KB.
     """
@@ -64,7 +64,9 @@ def execute(common: Common, replica: str, command_line: tuple[str, ...], timeout
         raise click.UsageError("Missing argument '-- COMMAND...'.")
     line = command_line[0] if len(command_line) == 1 else shlex.join(command_line)
 
-    result = with_replica(common, replica, lambda client, id: client.exec.run(id, line, timeout))
+    result = with_replica(
+        common, replica, lambda client, id: client.exec.run(id, line, timeout, in_repository=True)
+    )
     if common.json:
         print_json(result)
     else:

@@ -207,7 +207,7 @@ _exec_replica = replica_router("exec")
 
 @_exec_replica.post("/exec")
 async def run(body: ExecRequest, fleet: FleetDep, workspace: Workspace) -> ExecResponse:
-    """Run a shell command in the workspace's root; the replica must be active."""
+    """Run a shell command in the workspace's root, or its repository; the replica must be active."""
     limit = body.timeout_seconds + STOP_SECONDS
     return await fleet.of(workspace.id).call(workspace, lambda link: link.exec(body), limit)
 
