@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ReplicaChanged
 from quarterdeck.tui.panes import replica as pane_module
-from quarterdeck.tui.panes.replica import ReplicaHolder
+from quarterdeck.tui.panes.replica import ReplicaHolder, agents_words
 from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from tests.support.waiting import eventually
@@ -159,3 +159,11 @@ async def test_a_cockpit_that_is_closed_while_it_starts(
     async with frozen.run_test(size=(80, 24)):
         await eventually(lambda: not frozen.is_running)
     assert not frozen.failures.path.exists()
+
+
+def test_the_agents_of_the_hint_stay_in_their_column() -> None:
+    assert agents_words(["builtin"], 5) == "✓ builtin · 5 not available"
+    first, second = agents_words(["codex", "opencode", "builtin"], 3).split("\n")
+    assert first == "✓ codex ✓ opencode ✓ builtin"
+    assert second == " " * 20 + "3 not available"
+    assert agents_words(["builtin"], 0) == "✓ builtin"

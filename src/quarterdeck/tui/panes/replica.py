@@ -5,7 +5,7 @@ one stays meanwhile: one picture is sent, not an empty one and then a full one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -234,7 +234,9 @@ SETTLE_SECONDS = 0.15
 """Seconds that reading a replica may take before its empty pane is shown."""
 CHOOSE = "No replica selected."
 LONGEST_PATH = 28
-"""Characters of the current directory's path that the hint of the first start shows."""
+"""Characters of the current directory's path, and of a line of agents, in the hint of the first start."""
+INDENT = " " * 20
+"""What stands before the second column of the hint."""
 FIRST_START = """Run and supervise coding agents in sandboxes.
 
 {replica.new}  Create replica   {directory}
@@ -246,6 +248,20 @@ FIRST_START = """Run and supervise coding agents in sandboxes.
 {app.quit}  Quit
 
 Quitting never stops an agent: qd comes back here."""
+
+
+def agents_words(usable: Sequence[str], others: int) -> str:
+    """Return the agents of the hint, on as many lines as fit beside its labels in 80 columns."""
+    lines = [""]
+    for word in [
+        *(f"✓ {name}" for name in usable),
+        *([f"· {others} not available"] if others else []),
+    ]:
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > LONGEST_PATH:
+            lines.append(word.removeprefix("· "))
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return f"\n{INDENT}".join(lines)
 
 
 class ReplicaHolder(Vertical):
@@ -308,9 +324,7 @@ class ReplicaHolder(Vertical):
             found = one_line(str(error))
         else:
             usable = [one_line(agent.id) for agent in agents if agent.available]
-            others = len(agents) - len(usable)
-            found = " ".join(f"✓ {name}" for name in usable)
-            found += f" · {others} not available" if others else ""
+            found = agents_words(usable, len(agents) - len(usable))
         self._put_words(words.replace("{agents}", found))
 
     def _put_words(self, text: str) -> None:
