@@ -144,9 +144,6 @@ class Unsaved(StrEnum):
 class UnsavedScreen(QuestionScreen[Unsaved]):
     """Save, drop, or stay; Escape stays."""
 
-    DEFAULT_CSS = """
-    UnsavedScreen { background: $background; &:ansi { background: ansi_default; } }
-    """
     place: ClassVar[KeyContext] = KeyContext.UNSAVED
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.UNSAVED)]
 
