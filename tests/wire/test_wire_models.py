@@ -6,7 +6,9 @@ from uuid import uuid4
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from quarterdeck.wire.base import first_error
 from quarterdeck.wire.chats import CreateChat, Queue, RenameChat, SendMessage
+from quarterdeck.wire.environment_parts import CreateVariable
 from quarterdeck.wire.errors import STATUS_OF, ErrorCode, ErrorObject
 from quarterdeck.wire.history import AspTurn, History
 from quarterdeck.wire.replicas import CreateReplica, Replica, WorkspaceStatusAnswer
@@ -205,3 +207,27 @@ def test_a_nul_character_is_for_terminals_alone() -> None:
 def test_times_of_a_native_transcript_are_taken_in_either_form(moment: object) -> None:
     turn = AspTurn.model_validate({"id": "t", "startedAt": moment, "completedAt": moment})
     assert turn.started_at == turn.completed_at == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "command: required"),
+        ({"command": "x", "timeout_seconds": 0}, "timeout_seconds: Input should be"),
+        ({"command": "x", "in_repository": "secret"}, "in_repository: Input should be"),
+    ],
+)
+def test_the_first_error_of_a_model_names_the_field_and_not_the_value(
+    body: dict[str, object], told: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ExecRequest.model_validate(body)
+    assert first_error(caught.value).startswith(told)
+    assert "secret" not in first_error(caught.value)
+    assert first_error(caught.value, "it").startswith("it: ")
+
+
+def test_a_pattern_that_does_not_fit_is_named() -> None:
+    with pytest.raises(ValidationError) as caught:
+        CreateVariable(key="A B", value="x")
+    assert first_error(caught.value).startswith("key: does not match ^[A-Za-z_]")

@@ -29,6 +29,7 @@ from quarterdeck.store.creation import CreationRequest, create
 from quarterdeck.transcript.blocks import QuestionBlock
 from quarterdeck.transcript.export import plain_lines
 from quarterdeck.transcript.fold import Transcript
+from quarterdeck.wire.base import first_error
 from quarterdeck.wire.chats import Delivery, MessageAccepted, SendMessage
 from quarterdeck.wire.git import Against
 from quarterdeck.wire.history import AgentEventType
@@ -393,8 +394,7 @@ def _with_tool_errors(tool: Tool) -> Tool:
         try:
             return await tool(**arguments)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise ToolError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+            raise ToolError(f"{first_error(error)}.") from error
         except (ClientError, CliError) as error:
             details = getattr(error, "details", None)
             told = (error.message, details and f"({details})", error.next_step)

@@ -224,8 +224,9 @@ def _expected_exit(error: Exception) -> Exit | None:
 
         if isinstance(error, ValidationError):
             # Answers are read by the client; what is left is a request that cannot be made.
-            first = error.errors(include_url=False, include_input=False)[0]
-            _print_error(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.", None)
+            from quarterdeck.wire.base import first_error
+
+            _print_error(f"{first_error(error)}.", None)
             return Exit.USAGE
     if "quarterdeck.client.errors" not in sys.modules:
         return None

@@ -91,6 +91,7 @@ from quarterdeck.cli.config import config_text
 from quarterdeck.cli.errors import ConfigError
 from quarterdeck.cli.target import LOCAL
 from quarterdeck.wire.agents import NO_PROVIDERS, PROVIDER_PATTERN, OwnAgent
+from quarterdeck.wire.base import first_error
 
 AgentId = Annotated[str, StringConstraints(pattern=PROVIDER_PATTERN)]
 
@@ -339,11 +340,4 @@ def parse_config(text: str, path: Path) -> Config:
     try:
         return Config.model_validate(document)
     except ValidationError as e:
-        raise ConfigError(f"{path}: {_first(e)}.", "Correct it.") from e
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    text = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {text}" if where else text
+        raise ConfigError(f"{path}: {first_error(e)}.", "Correct it.") from e

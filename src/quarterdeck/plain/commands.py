@@ -24,6 +24,7 @@ from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.blocks import QuestionBlock, ToolBlock
 from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.wire.base import first_error
 from quarterdeck.wire.chats import PLAN_APPROVED
 
 
@@ -90,8 +91,7 @@ async def obey(session: Session, line: str) -> None:
         session.say("Canceled.")
     except ValidationError as error:
         # Of a request that cannot be made: a name with a blank, a text that is too long.
-        first = error.errors(include_url=False, include_input=False)[0]
-        session.say(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.")
+        session.say(f"{first_error(error)}.")
     except Failed as error:
         failure = failure_of(error)
         files = f" Files: {', '.join(failure.files)}." if failure.files else ""

@@ -28,7 +28,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, ValidationError
 
 # Models are built on first use: a process needs few of them, and building all takes most of the time
 # to import this package. The service builds its bodies earlier (`build_bodies_at_once`).
@@ -296,3 +296,28 @@ def meant(text: str) -> list[bytes]:
 def _bytes_of(part: str) -> bytes:
     match = _ESCAPE.fullmatch(part)
     return bytes([int(match[1], 16)]) if match else part.encode()
+
+
+def first_error(error: ValidationError, place: str | None = None) -> str:
+    """Return the first thing that is wrong, as `field: reason`. Values may be secret: none is repeated.
+
+    Args:
+        place: what to call the field; by default its path.
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"])) if place is None else place
+    context = first.get("ctx", {})
+    match first["type"]:
+        case "extra_forbidden":
+            reason = "unknown"
+        case "missing":
+            reason = "required"
+        case "string_pattern_mismatch":
+            reason = f"does not match {context['pattern']}"
+        case "string_too_short":
+            reason = f"at least {context['min_length']} characters"
+        case "string_too_long":
+            reason = f"at most {context['max_length']} characters"
+        case _:
+            reason = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {reason.rstrip('.')}" if where else reason.rstrip(".")

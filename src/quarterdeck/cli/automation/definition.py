@@ -79,9 +79,11 @@ def _validated(model: type[Body], settings: Mapping[str, Any], source: str | Non
     try:
         return model.model_validate(dict(settings))
     except ValidationError as e:
-        first = e.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, _without_trigger_type(first["loc"])))
-        message = f"{place.replace('environment_id', 'environment')}: {first['msg']}."
+        from quarterdeck.wire.base import first_error
+
+        parts = e.errors(include_url=False, include_input=False)[0]["loc"]
+        place = ".".join(map(str, _without_trigger_type(parts)))
+        message = f"{first_error(e, place.replace('environment_id', 'environment'))}."
         raise UsageError(f"{source}: {message}" if source else message) from e
 
 

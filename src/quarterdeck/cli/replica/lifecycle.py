@@ -150,7 +150,7 @@ def create(
 def _check_name(name: str | None) -> None:
     if name is None:
         return
-    if not name or any(map(str.isspace, name)):
+    if any(map(str.isspace, name)):
         raise UsageError(f"{name!r} is not a valid name: it contains white space.")
     if not is_replica_name(name):
         raise UsageError(f"{name!r} is not a valid name.", f"A name has {NAME_RULE}.")

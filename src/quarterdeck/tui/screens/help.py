@@ -12,7 +12,14 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from quarterdeck.tui.actions import ACTIONS, KeyContext, bindings, shown_key, shown_keys
+from quarterdeck.tui.actions import (
+    ACTIONS,
+    KeyContext,
+    bindings,
+    keyed,
+    shown_key,
+    shown_keys,
+)
 from quarterdeck.tui.actions.model import ALL_KEYS, AROUND
 
 ALWAYS = (KeyContext.TABS, KeyContext.ANYWHERE)
@@ -113,7 +120,9 @@ class HelpScreen(ModalScreen[None]):
         self._every = False
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll():
+        with VerticalScroll() as box:
+            # The line of keys is empty below it.
+            box.border_subtitle = keyed("{help.all} all keys · {help.close} close")
             yield Static(self._content())
 
     def _content(self) -> Group:
