@@ -314,6 +314,8 @@ def first_error(error: ValidationError, place: str | None = None) -> str:
             reason = "required"
         case "string_pattern_mismatch":
             reason = f"does not match {context['pattern']}"
+        case "string_too_short" if context["min_length"] == 1:
+            reason = "must not be empty"
         case "string_too_short":
             reason = f"at least {context['min_length']} characters"
         case "string_too_long":
