@@ -44,7 +44,7 @@ QUESTIONS = {
 
 async def automations(session: Session, rest: str) -> None:
     """Say how the automations stand; with a word, do that with one."""
-    store = session.app_state.automations
+    store = session.services.current.automations
     if rest == NEW:
         await _create(session)
         return
@@ -64,7 +64,7 @@ async def automations(session: Session, rest: str) -> None:
 
 
 async def _do(session: Session, word: str, chosen: AutomationState) -> None:
-    commands, name = session.app_state.automations.commands, one_line(chosen.name)
+    commands, name = session.services.current.automations.commands, one_line(chosen.name)
     run = chosen.newest
     match word:
         case "run":
@@ -107,7 +107,7 @@ def _of_replica(session: Session, id: UUID | None) -> str:
 
 
 async def _create(session: Session) -> None:
-    app_state = session.app_state
+    app_state = session.services.current
     book = EnvironmentBook(app_state)
     await book.read()
     offered = await choices(app_state.client)
@@ -138,7 +138,7 @@ async def _ask_name(session: Session) -> str:
     """Return a name that no other automation has."""
     while name := await session.ask("Name:"):
         try:
-            await check_name_is_free(session.app_state.client, name)
+            await check_name_is_free(session.services.current.client, name)
         except InvalidRequestError as error:
             session.say(str(error))
         else:

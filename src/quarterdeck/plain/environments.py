@@ -17,7 +17,7 @@ ENVIRONMENT_WORDS = (NEW, "show", "set", "unset", "delete")
 
 async def environments(session: Session, rest: str) -> None:
     """Say what replicas are created from; with a word, do that with one."""
-    book = EnvironmentBook(session.app_state)
+    book = EnvironmentBook(session.services.current)
     await book.read()
     if rest == NEW:
         await _create(session, book)
@@ -33,7 +33,7 @@ async def environments(session: Session, rest: str) -> None:
         )
     if number is None:
         raise CanceledError
-    chosen, contents = known[number - 1], Contents(session.app_state, book)
+    chosen, contents = known[number - 1], Contents(session.services.current, book)
     match rest:
         case "show":
             session.say(*await _facts(contents, chosen))
@@ -73,7 +73,7 @@ async def _facts(contents: Contents, chosen: Environment) -> list[str]:
 
 
 async def _create(session: Session, book: EnvironmentBook) -> None:
-    here = session.here.repository if session.app_state is session.services.current else None
+    here = session.here.repository
     hint = f"Enter for {one_line(here)}, - for none" if here else "Enter for none"
     with session.dialog():
         name = await session.ask("Name:")
