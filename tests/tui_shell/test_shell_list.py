@@ -9,6 +9,7 @@ from textual import events
 from quarterdeck.store.signals import ListChanged
 from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.text import wrapped
+from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.lines import FilterLine
 from quarterdeck.wire.environments import GLOBAL
 from tests.support.waiting import eventually
@@ -362,3 +363,14 @@ async def test_a_window_of_any_width_is_styled_once(
         await eventually(lambda: "fix-login" in screen_text(frozen), "the list")
         assert frozen.screen.has_class("-wide")
         assert len(styled) == 1, "when it was shown, and not for the class of its width"
+
+
+async def test_m_goes_to_the_composer_whatever_tab_is_shown(frozen: FrozenCockpit) -> None:
+    frozen.add("alpha").environment_read = True
+    async with frozen.run_test(size=(120, 30)) as pilot:
+        await pilot.press("7")
+        await eventually(lambda: type(frozen.focused).__name__ == "ExecPrompt", "the prompt")
+        await pilot.press("escape", "m")
+        await eventually(lambda: type(frozen.focused).__name__ == "Composer", "the composer")
+        await pilot.press(*"hi")
+        assert frozen.screen.query_one(Composer).text == "hi"

@@ -178,6 +178,7 @@ HELP = Action("app.help", "question_mark", "screen.help", "Help for this pane", 
 TO_LIST = Action("app.list", "escape,left", "screen.to_list", "Back to list", "list")
 BACK = Action("page.back", "escape", "screen.back", "Back to the replicas", "back")
 WAKE = Action("replica.wake", "w", "screen.wake", "Wake / retry", "wake")
+WRITE = Action("chat.write", "m", "screen.write", "Go to composer", "write")
 INTERRUPT = Action("chat.interrupt", "i", "screen.interrupt", "Interrupt", "interrupt")
 TERMINAL = Action(
     "replica.terminal", "t", "screen.show('terminal')", "Open the terminal", "terminal"

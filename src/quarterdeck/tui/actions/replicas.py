@@ -10,6 +10,7 @@ from quarterdeck.tui.actions.model import (
     TERMINAL,
     TO_LIST,
     WAKE,
+    WRITE,
     Action,
     KeyContext,
 )
@@ -121,7 +122,8 @@ GIT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
 LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.LIST: (
         Action("replica.new", "n", "new_replica", "Create a replica", "new"),
-        Action("replica.open", "enter,right,m", "open", "Go to composer", "open"),
+        Action("replica.open", "enter,right", "open", "Open, at the tab shown last", "open"),
+        replace(WRITE, brief=""),
         TERMINAL,
         Action("list.narrow", "slash", "narrow", "Filter replicas", "find"),
         Action("list.sort", "S", "sort_list", "Sort the list, whose order is kept here", "sort"),

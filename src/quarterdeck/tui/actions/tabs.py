@@ -10,6 +10,7 @@ from quarterdeck.tui.actions.model import (
     TERMINAL,
     TO_LIST,
     WAKE,
+    WRITE,
     Action,
     KeyContext,
 )
@@ -74,8 +75,6 @@ _ANSWERING = (
     Action("question.transcript", "tab", "to_transcript", "Go to transcript", "transcript"),
     Action("question.list", "escape", "to_list", "Back to list", "list"),
 )
-_WRITE = Action("chat.write", "m", "write", "Go to composer", "write")
-
 _CHATS = (
     QUESTION,
     Action("chat.new", "ctrl+n", "new_chat", "New chat"),
@@ -131,7 +130,7 @@ _VIM = (
 CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.CHAT: (
         Action("transcript.toggle", "enter", "", "Expand or collapse", "open"),
-        _WRITE,
+        WRITE,
         INTERRUPT,
         Action("transcript.find", "slash", "", "Find in the transcript", "find"),
         Action("transcript.copy", "y", "", "Copy the selected text, or the block", "copy"),
@@ -167,12 +166,12 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         REJECT_WHY,
         ADD_RULE,
         *_OPTIONS[1:],
-        _WRITE,
+        WRITE,
         INTERRUPT,
         *_ANSWERING,
         HELP,
     ),
-    KeyContext.CHOICE: (*_OPTIONS, _WRITE, INTERRUPT, *_ANSWERING, HELP),
+    KeyContext.CHOICE: (*_OPTIONS, WRITE, INTERRUPT, *_ANSWERING, HELP),
     KeyContext.REJECTION: (
         Action("rejection.send", "enter", "", "Reject, and send the reason", "reject and send"),
         Action("rejection.back", "escape", "own.back", "Back to the question", "back"),
