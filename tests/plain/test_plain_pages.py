@@ -7,7 +7,7 @@ import pytest
 from tests.plain.conftest import Shop, create
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 
 
 def test_messages_that_wait_are_listed_edited_and_removed(shop: Shop) -> None:
@@ -76,7 +76,6 @@ def test_words_are_found_in_all_chats_and_their_chat_is_opened(shop: Shop) -> No
         assert talk.finish() == 0
 
 
-@pytest.mark.long
 def test_environments_are_created_shown_and_deleted(shop: Shop) -> None:
     name = uuid4().hex
     with shop.plain() as talk:
@@ -104,7 +103,6 @@ def test_environments_are_created_shown_and_deleted(shop: Shop) -> None:
     assert name not in {one["name"] for one in known}
 
 
-@pytest.mark.long
 def test_automations_are_created_run_switched_and_deleted(shop: Shop) -> None:
     name = f"nightly {uuid4()}"
     with shop.plain() as talk:
