@@ -430,6 +430,7 @@ class ContainerDriver:
     async def destroy(self, workspace_id: str) -> None:
         self.switchboard.end(workspace_id)
         await self._containers.destroy(workspace_id)
+        self.switchboard.end(workspace_id)  # its token was good until then
         places = places_of(self._home, workspace_id)
         async with self._locks[workspace_id]:
             await asyncio.to_thread(remove_tree, places.root)

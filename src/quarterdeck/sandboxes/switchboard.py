@@ -20,6 +20,8 @@ from quarterdeck.wire.git_state import EngineRepository
 
 READ_LIMIT = 1 << 18
 """Bytes a stream buffers before it pauses the sender (at most twice this)."""
+MOST_WAITING = 16
+"""Connections of one workspace that wait to be taken; a further one ends the oldest."""
 
 
 def new_token() -> str:
@@ -152,6 +154,8 @@ class Switchboard:
             connection.ended.set()
         else:
             line.waiting.append(connection)
+            if len(line.waiting) > MOST_WAITING:
+                line.waiting.popleft().ended.set()
         line.offered.add(connection)
         line.note_change()
         try:
@@ -186,6 +190,7 @@ class Switchboard:
                 raise ConnectionRefusedError(f"nothing listens on port {port}")
             return await asyncio.open_unix_connection(sock=ours, limit=READ_LIMIT)
         except BaseException:
+            connection.ended.set()
             ours.close()
             raise
 

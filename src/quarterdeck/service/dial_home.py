@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.switchboard import OfferedConnection
@@ -25,23 +26,104 @@ _WORKSPACE = WORKSPACE_HEADER.lower().encode()
 log = logging.getLogger(__name__)
 
 
+FRAMES_AT_ONCE = 64
+"""After so many frames of one connection the others have their turn."""
+FEED_BYTES = 1 << 10
+"""Bytes that are read between two looks at how many frames they were: 170 at most."""
+
+
 class LinkProtocol(WebSocketsSansIOProtocol):
-    """A WebSocket on a connection that was counted when it was accepted."""
+    """A WebSocket on a connection that was counted when it was accepted.
+
+    The other end may be hostile. Frames that cost more than they carry must not keep the service from
+    its other work, so they are read a few at a time, and none before the connection is accepted.
+    """
 
     def __init__(self, *, on_lost: Callable[[], None], **given: Any) -> None:
         super().__init__(**given)
         self._on_lost = on_lost
+        self._unread = memoryview(b"")
+        self._reading: asyncio.Handle | None = None
+        self._owed = b""
+        """Answers to the latest pings, for which there was no room."""
+
+    def data_received(self, data: bytes) -> None:
+        """Read the head, or frames."""
+        self.transport.pause_reading()
+        if self.handshake_initiated:
+            self._unread = memoryview(b"".join((self._unread, data)))
+            self._read()
+            return
+        super().data_received(data)
+        if not self.handshake_initiated:  # a head that only the parser for HTTP accepts
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+
+    def handle_text(self, event: Frame) -> None:
+        """Take a text as bytes: one that cannot be decoded would fill the log."""
+        self.handle_bytes(event)
+
+    def handle_cont(self, event: Frame) -> None:
+        """Keep a part of a message. Of those without a byte there is no limit."""
+        if event.data or event.fin:
+            super().handle_cont(event)
+
+    def handle_ping(self) -> None:
+        """Answer, or keep the latest answer until the other end reads."""
+        answers = b"".join(self.conn.data_to_send())
+        if self.writable.is_set():
+            self.transport.write(answers)
+        else:
+            self._owed = answers
+
+    def resume_writing(self) -> None:
+        """Send what waited."""
+        super().resume_writing()
+        owed, self._owed = self._owed, b""
+        self.transport.write(owed)
+
+    async def receive(self) -> Any:
+        """Return the next message; more are read when all were taken."""
+        message = await self.queue.get()
+        if self.queue.empty():
+            self.read_paused = False
+            self._read_later()
+        return message
 
     async def send(self, message: Any) -> None:
         """Send; a refusal is complete with its body, which the server would report as an error."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
             self.handshake_complete = True
+        elif message["type"] != "websocket.send":  # accepted, or discarded from now on
+            self._read_later()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting the connection."""
         super().connection_lost(exc)
         self._on_lost()
+
+    def _read_later(self) -> None:
+        if self._reading is None:
+            self._reading = self.loop.call_soon(self._read)
+
+    def _read(self) -> None:
+        self._reading = None
+        frames = 0
+        while self.handshake_complete and not self.read_paused and not self.transport.is_closing():
+            if not self._unread:
+                self.transport.resume_reading()
+                return
+            if frames >= FRAMES_AT_ONCE:
+                self._read_later()
+                return
+            part, self._unread = self._unread[:FEED_BYTES], self._unread[FEED_BYTES:]
+            self.conn.receive_data(bytes(part))
+            if self.conn.parser_exc is not None:
+                self.handle_parser_exception()
+                return
+            frames += len(self.conn.events)
+            self.handle_events()
 
 
 async def serve_engine(leases: Leases, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,7 +144,7 @@ async def serve_engine(leases: Leases, scope: Scope, receive: Receive, send: Sen
         elif scope["path"] == BOOT_PATH:
             await _boot(switchboard.open_boot(workspace_id, token), receive, send)
         elif not await switchboard.admits(workspace_id, token):
-            log.info("A container of %s is refused: another one is meant to run", workspace_id)
+            leases.note_refused(workspace_id)
             await _refuse(send, 403)
         elif elsewhere and not await leases.take_over(workspace_id, token):
             await _refuse(send, 503)
@@ -101,8 +183,8 @@ async def _wait(connection: OfferedConnection, receive: Receive, send: Send) -> 
             destination, half = connection.taken.result()
             await send({"type": "websocket.send", "text": destination.model_dump_json()})
             if destination.port is not None:
-                answer = cast("dict[str, Any]", await message)
-                if answer.get("text") != OPENED:
+                await asyncio.wait({message, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if not message.done() or message.result().get("bytes") != OPENED.encode():
                     return
                 connection.opened.set_result(True)
                 message = asyncio.ensure_future(receive())

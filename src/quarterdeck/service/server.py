@@ -29,6 +29,7 @@ from quarterdeck.service.http_protocol import (
 from quarterdeck.service.listeners import Bound, InsideListener, Listener, bind
 from quarterdeck.service.ownership import address_of
 from quarterdeck.service.start import ServiceParts, answers_health
+from quarterdeck.wire.dial_home import PART_BYTES
 
 if TYPE_CHECKING:
     from quarterdeck.service.dial_home import LinkProtocol
@@ -170,6 +171,7 @@ class _Server(uvicorn.Server):
             app,
             ws=_link_protocol() if context.switchboard is not None else "none",
             ws_per_message_deflate=False,
+            ws_max_size=PART_BYTES,
             lifespan="on",
             log_config=None,
             access_log=False,

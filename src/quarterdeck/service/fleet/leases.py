@@ -32,6 +32,7 @@ import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import count
+from time import monotonic
 
 from sqlalchemy import Connection, select
 
@@ -45,6 +46,7 @@ from quarterdeck.service.db.tables import workspaces
 from quarterdeck.service.environments.warm_pool_rows import WarmState
 from quarterdeck.service.errors import DatabaseClosedError, StorageError
 from quarterdeck.service.fleet.fleet import Fleet
+from quarterdeck.service.http_protocol import LOG_SECONDS
 from quarterdeck.service.ownership import ALIVE, BEAT_SECONDS
 from quarterdeck.service.replicas.rows import (
     BUSY,
@@ -76,6 +78,7 @@ class Leases:
         self._looking: asyncio.Task[None] | None = None
         self._removed: set[str] = set()
         """Deleted workspaces of other services whose container and volume are gone."""
+        self._noted = -LOG_SECONDS
 
     def start(self) -> None:
         """Look regularly for workspaces that were taken over, and that are to be."""
@@ -87,6 +90,12 @@ class Leases:
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
+
+    def note_refused(self, workspace_id: str) -> None:
+        """Log that a container was not admitted, now and then: anybody may dial."""
+        if (now := monotonic()) - self._noted >= LOG_SECONDS:
+            self._noted = now
+            log.info("A container of %s is refused: another one is meant to run", workspace_id)
 
     async def holds(self, workspace_id: str) -> bool:
         """Return whether no other service has a workspace.
