@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from quarterdeck.service.hosts.api import retry_after_seconds
+from quarterdeck.service.notifications import notifier
 from quarterdeck.service.notifications.http_client import PRIVATE, open_guarded_client
 from quarterdeck.service.notifications.notifier import Notice, is_target, send
 from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
@@ -137,6 +138,50 @@ async def test_a_notification_reads_no_files(listener: Listener, tmp_path: Path)
         send, f"workflows://{host}/WORKFLOWID/SIGNATURE/?template={secret}", NOTICE, True
     )
     assert "hush-4711" not in "".join(listener.requests)
+
+
+class Talker:
+    """A target that goes on with its answer until it is cut off, or has sent `most` parts."""
+
+    def __init__(self, part: bytes, most: int, pause: float = 0) -> None:
+        self.part, self.most, self.pause = part, most, pause
+        self.heads: list[bytes] = []
+        self.cut: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.1 200 OK\r\n")
+            for _ in range(self.most):
+                writer.write(self.part)
+                await writer.drain()
+                await asyncio.sleep(self.pause)
+            self.cut.set_result(False)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            self.cut.set_result(True)
+        finally:
+            writer.close()
+
+
+async def sent_to(talker: Talker) -> bool:
+    async with await asyncio.start_server(talker.serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        accepted = await asyncio.to_thread(send, f"json://127.0.0.1:{port}/", NOTICE, True)
+        assert not talker.heads or await talker.cut  # on a busy machine it may never connect
+        return accepted
+
+
+async def test_a_target_answers_as_long_as_it_likes_in_vain() -> None:
+    talker = Talker(b"\r\n" + bytes(1 << 20), 256)
+    assert not await sent_to(talker)
+    (head,) = talker.heads
+    # What is packed could be any size.
+    assert b"accept-encoding: identity\r\n" in head.lower()
+
+
+async def test_a_target_that_answers_bit_by_bit_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifier, "SECONDS", 0.5)
+    await sent_to(Talker(b"x", 600, 0.05))  # the library waits as long as something comes
 
 
 async def test_who_may_name_which_address(

@@ -68,6 +68,22 @@ def test_logins_of_a_peer_come_back() -> None:
     requests.take("a")
 
 
+def test_ever_new_peers_take_bounded_memory() -> None:
+    now = [0.0]
+    requests = DeviceRequests(DeviceSettings(waiting=3), lambda: now[0])
+    for peer in "abc":
+        requests.take(peer)
+    with pytest.raises(ApiError, match="Too many devices wait"):
+        requests.take("d")
+    now[0] = 300.0
+    requests.take("a")  # it is known
+    now[0] = 600.5
+    requests.take("d")  # in the place of another
+    requests.take("e")
+    with pytest.raises(ApiError):
+        requests.take("f")
+
+
 async def test_a_trailer_changes_nothing(world: World, address: tuple[str, int]) -> None:
     key = world.headers["Authorization"]
     body = b'5\r\n{"a":\r\n2\r\n1}\r\n0\r\n'

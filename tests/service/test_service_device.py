@@ -117,6 +117,15 @@ async def test_the_owner_of_the_socket_is_let_in_at_once(
     says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "invalid_grant")
 
 
+async def test_a_device_that_asks_too_early_causes_no_write(
+    doors: Doors, context: ServiceContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = await ask(doors.tcp)
+    says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "authorization_pending")
+    monkeypatch.setattr(context.database, "write", None)
+    says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "slow_down")
+
+
 async def test_elsewhere_it_waits_for_the_owner(doors: Doors, context: ServiceContext) -> None:
     device = await ask(doors.tcp)
     says(await doors.tcp.post("/v1/auth/token", json=asking(device)), "authorization_pending")

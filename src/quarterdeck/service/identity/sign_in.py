@@ -1,6 +1,7 @@
 """API keys and sign-in with a device code."""
 
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -104,17 +105,20 @@ class DeviceRequests:
     ) -> None:
         self._settings = settings
         self._now = now
-        self._taken: dict[str, list[float]] = {}
+        self._taken: OrderedDict[str, list[float]] = OrderedDict()
+        """The moments of each peer's requests; the peer that has waited longest first."""
 
     def take(self, peer: str) -> None:
         """Count a request.
 
         Raises:
-            ApiError: RATE_LIMITED while the peer has made too many.
+            ApiError: RATE_LIMITED while the peer, or too many peers, have made too many.
         """
         now, lasts = self._now(), self._settings.expires_in
-        for known in [name for name, taken in self._taken.items() if taken[-1] <= now - lasts]:
-            del self._taken[known]
+        while self._taken and next(iter(self._taken.values()))[-1] <= now - lasts:
+            self._taken.popitem(last=False)
+        if peer not in self._taken and len(self._taken) >= self._settings.waiting:
+            raise too_many(lasts)
         recent = [moment for moment in self._taken.get(peer, ()) if moment > now - lasts]
         if len(recent) >= self._settings.of_peer:
             raise ApiError(
@@ -123,6 +127,16 @@ class DeviceRequests:
                 retry_after=ceil(recent[0] + lasts - now),
             )
         self._taken[peer] = [*recent, now]
+        self._taken.move_to_end(peer)
+
+
+def too_many(seconds: int) -> ApiError:
+    """Return the error of a request while no more can wait."""
+    return ApiError(
+        ErrorCode.RATE_LIMITED,
+        "Too many devices wait for approval. Try again later.",
+        retry_after=seconds,
+    )
 
 
 def peer_of(host: str, forwarded: str) -> str:
@@ -161,11 +175,7 @@ async def begin(
     def run(connection: Connection) -> str:
         forget_expired(connection, moment_text(now - KEPT))
         if user_id is None and count_waiting(connection, moment_text(now)) >= settings.waiting:
-            raise ApiError(
-                ErrorCode.RATE_LIMITED,
-                "Too many devices wait for approval. Try again later.",
-                retry_after=settings.expires_in,
-            )
+            raise too_many(settings.expires_in)
         user_code = _new_user_code()
         add_device(connection, hash_of(device_code), user_code, expires, user_id)
         return user_code
@@ -203,9 +213,11 @@ async def collect(
         row = find_device(connection, digest)
         return _UNKNOWN if row is None else _poll(connection, row, moment_text(now), soon)
 
-    # Only known codes cause a write: anybody may poll.
+    # Anybody may poll, and get a code to poll with, as often as they like: few polls cause a write.
     known = await context.database.read(lambda c: find_device(c, digest))
-    outcome = _UNKNOWN if known is None else await context.database.write(run)
+    outcome = _UNKNOWN if known is None else _refusal(known, moment_text(now), soon)
+    if outcome is None:
+        outcome = await context.database.write(run)
     if outcome.user_id is None:
         raise refused(outcome.error, outcome.description)
     return wire.AccessToken(access_token=tokens.issue(outcome.user_id), expires_in=LIFETIME_SECONDS)
@@ -235,20 +247,27 @@ def refused(error: str, description: str) -> ApiError:
 _UNKNOWN = _Outcome(error=wire.INVALID_GRANT, description="device_code: not known, or used already")
 
 
-def _poll(connection: Connection, row: DeviceRow, now: str, soon: str) -> _Outcome:
+def _refusal(row: DeviceRow, now: str, soon: str) -> _Outcome | None:
+    """Return why a poll changes nothing, if so."""
     if row.expires_at <= now:
         return _Outcome(error=wire.EXPIRED_TOKEN, description="Ask for a new device code.")
     if row.denied:
         return _Outcome(
             error=wire.ACCESS_DENIED, description="The owner has turned this device away."
         )
-    if row.user_id is not None:
-        return _Outcome(row.user_id) if take_device(connection, row.id) else _UNKNOWN
-    note_poll(connection, row.id, now)
-    if row.polled_at is not None and row.polled_at > soon:
+    if row.user_id is None and row.polled_at is not None and row.polled_at > soon:
         return _Outcome(
             error=wire.SLOW_DOWN, description="Wait five seconds longer between requests."
         )
+    return None
+
+
+def _poll(connection: Connection, row: DeviceRow, now: str, soon: str) -> _Outcome:
+    if (refusal := _refusal(row, now, soon)) is not None:
+        return refusal
+    if row.user_id is not None:
+        return _Outcome(row.user_id) if take_device(connection, row.id) else _UNKNOWN
+    note_poll(connection, row.id, now)
     return _Outcome(error=wire.AUTHORIZATION_PENDING, description="Not approved yet; ask again.")
 
 

@@ -1,16 +1,20 @@
 """Keeps a library within bounds while it sends what a user asked for.
 
 The library has a hundred services, made by many people. So the interpreter itself is asked, by an
-audit hook, what it does: where it connects, which files it opens, whether it starts programs.
+audit hook, what it does: where it connects, which files it opens, whether it starts programs. It
+reads all that a target answers, for as long as that comes, so connections are cut at a deadline, and
+answers over HTTP are limited.
 """
 
 import os
+import socket
 import sys
 import sysconfig
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
+from threading import Timer
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -22,8 +26,44 @@ from quarterdeck.local.addresses import (
     resolve,
 )
 
-_private: ContextVar[bool | None] = ContextVar("outgoing_private", default=None)
-"""Whether the current thread may connect to private addresses; None while it is not confined."""
+ANSWER_BYTES = 1 << 20
+"""Limit of a target's answer over HTTP."""
+
+
+class _Bounds:
+    """What one thread may do. `private`: connect to private addresses."""
+
+    def __init__(self, private: bool) -> None:
+        self.private = private
+        self._over = False
+        self._connections: list[socket.socket] = []
+
+    def note(self, connecting: socket.socket) -> None:
+        """Keep a connection that is about to be made, to cut it.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+        """
+        # A copy: TLS puts another object in the place of the connection's.
+        self._connections.append(socket.socket(fileno=os.dup(connecting.fileno())))
+        if self._over:
+            raise TimeoutError("The notification was not accepted in time.")
+
+    def cut(self) -> None:
+        """End all connections, now and later."""
+        self._over = True
+        for connection in [*self._connections]:
+            with suppress(OSError):  # it has ended, or was never made
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Forget the connections."""
+        for connection in self._connections:
+            connection.close()
+
+
+_bounds: ContextVar[_Bounds | None] = ContextVar("notification_bounds", default=None)
+"""Of the current thread; None while it is not confined."""
 _connections = frozenset(("socket.connect", "socket.sendto", "socket.sendmsg"))
 _programs = frozenset(("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork"))
 _READ_ONLY = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -32,17 +72,55 @@ _SYSTEM = ("/etc/mime.types", "/usr/share/zoneinfo", "/dev/urandom")
 
 
 @contextmanager
-def confined(private: bool) -> Generator[None]:
+def confined(private: bool, seconds: float) -> Generator[None]:
     """Let the block connect only to judged addresses, read only its own code, and start nothing.
 
-    What it may not do raises an OSError there. For one thread, without others that it starts.
+    What it may not do raises an OSError there. For one thread, without others that it starts. After
+    some seconds its connections are cut.
     """
     _install_judge()
-    token = _private.set(private)
+    _limit_answers()
+    bounds = _Bounds(private)
+    deadline = Timer(seconds, bounds.cut)
+    deadline.daemon = True
+    deadline.start()
+    token = _bounds.set(bounds)
     try:
         yield
     finally:
-        _private.reset(token)
+        _bounds.reset(token)
+        deadline.cancel()
+        deadline.join()
+        bounds.close()
+
+
+@cache
+def _limit_answers() -> None:
+    """Let the library's HTTP client read answers up to a limit, once; it has no setting for it."""
+    import requests
+
+    library: Any = requests
+
+    usual: Any = library.adapters.HTTPAdapter.send
+    broken: Any = library.exceptions.ConnectionError
+
+    def send(adapter: Any, request: Any, **given: Any) -> Any:
+        if _bounds.get() is None:
+            return usual(adapter, request, **given)
+        request.headers["Accept-Encoding"] = "identity"  # a short answer may unpack to a long one
+        answer: Any = usual(adapter, request, **{**given, "stream": True})
+        try:
+            content: bytes = answer.raw.read(ANSWER_BYTES + 1, decode_content=False)
+        except Exception as e:
+            answer.close()
+            raise broken(e, request=request) from e
+        if len(content) > ANSWER_BYTES:
+            answer.close()
+            raise broken("The answer is too long.", request=request)
+        answer._content, answer._content_consumed = content, True
+        return answer
+
+    library.adapters.HTTPAdapter.send = send
 
 
 @cache
@@ -51,11 +129,12 @@ def _install_judge() -> None:
     proxies = _proxy_addresses()
 
     def judge(event: str, arguments: tuple[Any, ...]) -> None:
-        private = _private.get()
-        if private is None:
+        bounds = _bounds.get()
+        if bounds is None:
             return
         if event in _connections:
-            _judge_address(arguments[1], private, proxies)
+            _judge_address(arguments[1], bounds.private, proxies)
+            bounds.note(arguments[0])
         elif event == "open":
             _judge_file(arguments[0], arguments[2])
         elif event in _programs:

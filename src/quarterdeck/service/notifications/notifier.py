@@ -144,7 +144,7 @@ def send(url: str, notice: Notice, private: bool) -> bool:
     target = _opened(url, private)
     if target is None:
         return False
-    with confined(private):
+    with confined(private, SECONDS):
         return bool(target.notify(body=notice.text, title=notice.title))
 
 
@@ -157,7 +157,7 @@ def _opened(url: str, private: bool) -> Any | None:
     opened: Any = apprise.Apprise()
     if not is_known(url):
         return None
-    with confined(private):
+    with confined(private, SECONDS):
         return opened if opened.add(url) and len(opened) == 1 else None
 
 
