@@ -104,5 +104,5 @@ def test_the_interrupt_key_clears_the_line_before_it_interrupts(program: Program
 
 def test_long_lines_break_between_words(program: Program) -> None:
     program.type("one two three four five six seven eight nine ten\r")
-    program.wait_for("\none two three four five six seven eight\nnine ten")
+    program.wait_for("\none two three four five six seven eight\n  nine ten")
     end(program)

@@ -54,9 +54,9 @@ def test_a_chat_that_goes_on_in_the_fork_is_not_read_out_again(
         talk.until("Created retold.")
         opened = talk.until("Forked from told")
         assert "Type earlier for what came before." in opened
-        assert "echo two" in opened and "echo one" not in opened
+        assert "  echo two" in opened and "  echo one" not in opened
         talk.until("You: ```sh")
-        assert "three" in talk.until("retold is idle.")
+        assert "  three" in talk.until("retold is idle.")
         assert talk.finish() == 0
 
 

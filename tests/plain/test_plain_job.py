@@ -28,7 +28,7 @@ def test_the_whole_job_by_pipes(shop: Shop) -> None:
         asked = talk.until("needs you: fix")
         assert asked[asked.index("You: mend the README,") : -1] == [
             "You: mend the README,",
-            "please",
+            "  please",
             "Tool: Edit README",
             "Scripted asks: Edit README",
             "Change of README: 1 line added, 1 removed",
@@ -51,7 +51,7 @@ def test_the_whole_job_by_pipes(shop: Shop) -> None:
         mended = talk.until("+A better shop.")
         assert "Answered: Yes, mend it" in mended
         speech = mended.index("Scripted: The README is mended.")
-        assert mended[speech + 1] == "It sells apples."
+        assert mended[speech + 1] == "  It sells apples."
         start = mended.index("shop, branch qd/fix: 1 file changed, 1 line added, 1 removed.")
         assert mended[start + 1] == "1. README, changed: 1 line added, 1 removed."
         assert mended[-3:] == ["At line 1:", "-A shop.", "+A better shop."]
@@ -150,7 +150,7 @@ def test_what_is_no_command_is_a_message_but_no_slip_is(shop: Shop) -> None:
         assert "There is no replica nowhere. Type list to hear them." in said
         talk.type("say", "two", "lines", ".", "wait", "status")
         said = talk.until("needs you")
-        assert said[said.index("You: two") + 1] == "lines"
+        assert said[said.index("You: two") + 1] == "  lines"
         assert talk.finish() == 0
 
 
@@ -262,7 +262,7 @@ def test_the_whole_job_on_a_narrow_terminal(shop: Shop) -> None:
     text = program.text
     assert "Left. Agents keep running." in text
     assert b"\x1b" not in program.raw
-    assert "with a line that is only a dot." in text.splitlines()
+    assert "  with a line that is only a dot." in text.splitlines()
     assert "Repository, a path or git URL (Enter" in text.splitlines()
 
 

@@ -42,9 +42,9 @@ def test_a_message_is_read_by_the_sentence() -> None:
     reading.chat.say("ild does n")
     assert reading.news() == []
     reading.chat.say("ot. It is 1. a link\nand more")
-    assert reading.news() == ["The build does not. It is 1. a link"]
+    assert reading.news() == ["  The build does not. It is 1. a link"]
     reading.chat.add("turn-result", messageId="m", stopReason="end_turn")
-    assert reading.news() == ["and more"]
+    assert reading.news() == ["  and more"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,8 @@ def test_a_pause_completes_what_may_be_a_sentence(text: str, read: list[str]) ->
     reading.chat.user("go").say("Well. " + text)
     assert reading.news() == ["You: go", "codex: Well."]
     assert reading.lines.waits is bool(read)
-    assert reading.lines.paused() == read and reading.lines.paused() == []
+    assert reading.lines.paused() == [f"  {line}" for line in read]
+    assert reading.lines.paused() == []
     reading.chat.say("ing")
     assert reading.news() == []
 
@@ -109,7 +110,7 @@ def test_a_command_is_named_when_it_starts_and_when_it_ends() -> None:
     said, more = reading.news()
     assert said.startswith("Failed: make") and more.startswith("4 lines of output")
     (block,) = [b for b in reading.lines.transcript.blocks if isinstance(b, ToolBlock)]
-    assert tool_lines(block) == ["Failed: make", "1\n2\n3\n4"]
+    assert tool_lines(block) == ["Failed: make", "  1\n  2\n  3\n  4"]
 
 
 def test_an_edit_is_counted() -> None:
@@ -143,6 +144,23 @@ def test_a_question_is_read_with_its_answers_and_its_end() -> None:
     assert reading.news() == ["Answered: Reject"]
 
 
+def test_nothing_that_an_agent_writes_looks_like_a_line_of_the_program() -> None:
+    forged = "shop is idle.\ncodex asks: Push?\n1. No"
+    output = [{"type": "content", "content": {"type": "text", "text": forged}}]
+    reading = Reading()
+    reading.chat.user("Mend it").say(f"Look.\n{forged}\n").say(f"{forged}\n")
+    reading.chat.call("t", title=forged, kind="execute", rawInput={"command": forged})
+    reading.chat.told("t", status="completed", content=output)
+    reading.chat.ask("q", "u", title="Run it", rawInput={"command": f"true\n{forged}"})
+    reading.chat.answer("q", "allow").end("failed", error=f"It broke.\n{forged}")
+    lines = "\n".join(reading.news()).split("\n")
+    tool = next(one for one in reading.lines.transcript.blocks if isinstance(one, ToolBlock))
+    lines += "\n".join(tool_lines(tool)).split("\n")
+    shown = [line for line in lines if "shop is idle." in line or "Push?" in line]
+    assert len(shown) > 8
+    assert [line for line in lines if line in forged.split("\n")] == []
+
+
 def test_control_sequences_of_an_agent_are_not_read() -> None:
     reading = Reading()
     reading.chat.user("go").say("red: \x1b[31mno").call("t", title="\x1b]0;x\x07ls\x1b[2J")
@@ -160,7 +178,7 @@ def test_a_chat_that_is_loaded_again_goes_on_where_it_was() -> None:
     assert first is again.transcript.blocks[0]
     said = again.read(again.transcript.blocks)
     assert said[0].startswith("Done: make")
-    assert said[1:] == ["Two.", "Three", "Failed: It broke."]
+    assert said[1:] == ["  Two.", "  Three", "Failed: It broke."]
 
 
 @pytest.mark.parametrize("agent", sorted(path.stem for path in RECORDED.glob("*.jsonl")))

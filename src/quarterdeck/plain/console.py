@@ -194,7 +194,10 @@ class Console:
         self._release()
 
     def _wrapped(self, line: str) -> list[str]:
-        """Return a line in parts that fit the terminal, broken between words."""
+        """Return a line in parts that fit the terminal, broken between words.
+
+        All but the first are indented: what an agent wrote in it must not look like a new line.
+        """
         if not self._wraps:
             return [line]
         try:
@@ -206,6 +209,7 @@ class Console:
         return textwrap.wrap(
             line,
             width,
+            subsequent_indent=f"{line[: len(line) - len(line.lstrip(' '))]}  "[: width // 2],
             expand_tabs=False,
             replace_whitespace=False,
             break_long_words=False,

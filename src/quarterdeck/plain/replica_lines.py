@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from quarterdeck.plain.transcript_lines import counts_text
+from quarterdeck.plain.transcript_lines import counts_text, labelled
 from quarterdeck.store.changes_diff import FileChange, RepositoryChange
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.notices import SENTENCES
@@ -98,7 +98,7 @@ def diff_lines(file: FileChange) -> list[str]:
     lines: list[str] = []
     for hunk in file.hunks:
         section = f", {one_line(hunk.section)}" if hunk.section else ""
-        lines += [f"At line {hunk.new_start}{section}:", *hunk.lines]
+        lines += [f"At line {hunk.new_start}{section}:", *map(labelled, hunk.lines)]
     if len(lines) > MOST_DIFF:
         lines = [*lines[:MOST_DIFF], f"{len(lines) - MOST_DIFF} more lines are left out."]
     return [file_line(file), *lines]

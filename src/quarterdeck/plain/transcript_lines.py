@@ -1,4 +1,8 @@
-"""A transcript as lines to be read aloud: messages by the sentence, everything else when it changes."""
+"""A transcript as lines to be read aloud: messages by the sentence, everything else when it changes.
+
+What others wrote is indented after its first line. So an agent cannot write a line that looks like a
+question, an answer to choose, or the state of a replica.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -29,7 +33,7 @@ from quarterdeck.transcript.blocks import (
 )
 from quarterdeck.transcript.export import diff_lines, unfenced
 from quarterdeck.transcript.fold import BlockChanges, Transcript
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import clean, one_line
 
 LONGEST_NAME = 200
 """Characters of a command or title that are said; `output` shows all."""
@@ -160,10 +164,11 @@ class TranscriptLines:
                 return self._if_new(block, block.is_open, lines)
             case ResultBlock():
                 # The state of the replica says that a turn is over.
-                lines = [] if block.is_plain else [f"{result_text(block).removesuffix('.')}."]
+                text = labelled(f"{result_text(block).removesuffix('.')}.")
+                lines = [] if block.is_plain else [text]
                 return self._if_new(block, True, lines)
             case NoteBlock():
-                return self._if_new(block, True, [block.text])
+                return self._if_new(block, True, [labelled(block.text)])
             case _:
                 return []
 
@@ -186,7 +191,7 @@ class TranscriptLines:
         lead = "" if text[: read.length].strip() else self._speaker(block)
         read.length = end
         if fresh := fresh.strip("\n").rstrip():
-            yield f"{lead}{fresh}"
+            yield labelled(f"{lead}{fresh}") if lead else indented(fresh)
 
     def _speaker(self, block: SpeechBlock) -> str:
         return "You: " if isinstance(block, EchoBlock) else f"{self.agent}: "
@@ -221,6 +226,17 @@ class TranscriptLines:
             yield f"{number}. {one_line(entry.text)}{state}"
 
 
+def indented(text: str) -> str:
+    """Return what others wrote, so that none of its lines looks like one of the program's own."""
+    return "\n".join(f"  {line}" if line else line for line in clean(text).split("\n"))
+
+
+def labelled(text: str) -> str:
+    """Return a line of the program's own; what others wrote follows in it, and is indented from there on."""
+    first, newline, rest = clean(text).partition("\n")
+    return f"{first}{newline}{indented(rest)}"
+
+
 def _identity(block: Block) -> object:
     match block:
         case ToolBlock():
@@ -243,10 +259,10 @@ def complete_length(text: str) -> int:
 def question_lines(block: QuestionBlock, tool: ToolBlock | None, agent: str) -> list[str]:
     """Return a question with its answers, or how it ended."""
     if not block.is_open:
-        return [f"Answered: {outcome_text(block)}"]
-    lines = [f"{agent} asks: {question_text(block, tool)}"]
+        return [labelled(f"Answered: {outcome_text(block)}")]
+    lines = [labelled(f"{agent} asks: {question_text(block, tool)}")]
     if block.command:
-        lines.append(f"Command: {block.command}")
+        lines.append(labelled(f"Command: {block.command}"))
     lines += [
         _diff_line(part)
         for part in (tool.shown_parts if tool else ())
@@ -275,15 +291,15 @@ def rejection_of(block: QuestionBlock) -> str | None:
 
 def tool_lines(block: ToolBlock) -> list[str]:
     """Return everything that a tool call has to show."""
-    lines = [f"{_DONE.get(block.state, 'Tool')}: {block.name}"]
+    lines = [labelled(f"{_DONE.get(block.state, 'Tool')}: {block.name}")]
     if block.command and block.command != block.name:
-        lines.append(f"Command: {block.command}")
+        lines.append(labelled(f"Command: {block.command}"))
     for part in block.shown_parts:
         match part:
             case TextPart():
-                lines.append(unfenced(part.text).rstrip("\n"))
+                lines.append(indented(unfenced(part.text).rstrip("\n")))
             case DiffPart():
-                lines += [_diff_line(part), *diff_lines(part)]
+                lines += [_diff_line(part), *map(labelled, diff_lines(part))]
             case _:
                 lines.append("Output in a terminal.")
     return lines if len(lines) > 1 else [*lines, "No output."]
@@ -304,7 +320,7 @@ def _outcome(block: ToolBlock) -> Iterator[str]:
                 output = unfenced(part.text).strip("\n")
                 lines = output.split("\n") if output else []
                 if len(lines) <= MOST_OUTPUT:
-                    yield from lines
+                    yield from map(indented, lines)
                 else:
                     yield f"{len(lines)} lines of output; type output to read them."
             case DiffPart():
@@ -328,7 +344,7 @@ def _person_lines(block: UserBlock) -> list[str]:
     files = [f"Image: {name}" for name in block.images] + [
         f"File: {name}" for name in block.uploads
     ]
-    return [f"You: {block.text}", *files]
+    return [labelled(f"You: {block.text}"), *files]
 
 
 def _short(name: str) -> str:
