@@ -1,7 +1,9 @@
 """One writer with group commit, readers beside it, and what goes wrong below them."""
 
 import asyncio
+import secrets
 import threading
+import traceback
 
 import pytest
 from sqlalchemy import Connection, text
@@ -12,6 +14,7 @@ from quarterdeck.service.errors import (
     DatabaseClosedError,
     DatabaseFullError,
     DatabaseReadOnlyError,
+    StorageError,
 )
 
 WAIT_SECONDS = 60.0
@@ -80,6 +83,16 @@ async def test_a_violated_constraint_is_the_callers(database: Database) -> None:
     assert isinstance(second, IntegrityError)
     with pytest.raises(IntegrityError):
         await database.write(put("b"))
+
+
+async def test_what_is_stored_is_in_no_error(database: Database) -> None:
+    statement = text("INSERT INTO nowhere VALUES (:value)")
+    value = secrets.token_hex(8)  # a traceback has lines of the code, too
+    for call in (database.write, database.read):
+        with pytest.raises(StorageError) as failed:
+            await call(lambda c: c.execute(statement, {"value": value}))
+        told = "".join(traceback.format_exception(failed.value))
+        assert "nowhere" in told and value not in told
 
 
 async def test_a_group_is_one_commit(database: Database) -> None:

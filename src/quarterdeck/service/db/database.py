@@ -331,8 +331,10 @@ def _sqlite_reading(url: URL) -> Engine:
 
 
 def _sqlite_engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
-    # Each thread keeps its own connection; there is nothing to pool.
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+    # Each thread keeps its own connection; there is nothing to pool. Errors are logged, without values.
+    engine = create_engine(
+        url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS}, hide_parameters=True
+    )
     # synchronous=FULL: with NORMAL a power loss can lose acknowledged commits of a WAL database.
     settings = {
         "journal_mode": "WAL",

@@ -95,9 +95,12 @@ def take_home_lock(connection: Connection, home_id: str) -> bool:
 
 def _engine(url: URL, isolation: Any) -> Engine:
     missing = {name: value for name, value in _LINK.items() if name not in url.query}
-    # Each thread keeps its own connection; there is nothing to pool.
+    # Each thread keeps its own connection; there is nothing to pool. Errors are logged, without values.
     return create_engine(
-        url.update_query_dict(missing), poolclass=NullPool, isolation_level=isolation
+        url.update_query_dict(missing),
+        poolclass=NullPool,
+        isolation_level=isolation,
+        hide_parameters=True,
     )
 
 
