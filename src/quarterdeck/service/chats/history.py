@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from pydantic_core import from_json
-from sqlalchemy import Connection, String, bindparam, or_, select
+from sqlalchemy import Connection, String, bindparam, func, or_, select
 
 from quarterdeck.service.chats.rows import TurnPlaces
 from quarterdeck.service.db.database import Database
@@ -229,6 +229,18 @@ _of_chat = (
     .order_by(events.c.chat_history_index)
     .execution_options(**PIECEMEAL)
 )
+_sizes = (
+    select(
+        events.c.chat_history_index.label("place"),
+        func.length(events.c.payload_json).label("size"),
+    )
+    .where(
+        events.c.chat_id == bindparam("of"),
+        events.c.chat_history_index >= bindparam("start"),
+        events.c.chat_history_index < bindparam("end"),
+    )
+    .order_by(events.c.chat_history_index.desc())
+)
 _canceled = (
     select(messages.c.id)
     .where(
@@ -288,13 +300,15 @@ def read_payloads(
     return [row.payload_json for row in rows], rows[-1].place + 1 if rows else end
 
 
-def all_payloads(connection: Connection, thread: HistoryScope, start: int) -> list[str]:
-    """Return the payload texts of all those events from `start` on."""
-    texts: list[str] = []
-    while start < thread.total:
-        read, start = read_payloads(connection, thread, start, thread.total)
-        texts += read
-    return texts
+def newest_within(connection: Connection, thread: HistoryScope, count: int, characters: int) -> int:
+    """Return where the newest events of a chat start that are neither more nor longer than this."""
+    start = max(0, thread.total - count)
+    bounds = {"of": thread.chat_id, "start": start, "end": thread.total}
+    for row in connection.execute(_sizes, bounds).all():
+        characters -= row.size
+        if characters < 0:
+            return row.place + 1
+    return start
 
 
 def read_senders(

@@ -1,37 +1,27 @@
-"""The lifecycle of an engine: started, watched, restarted.
-
-Giving a forked workspace its files, before its engine is started for the first time.
-
-The newest chat is copied if its agent's session can be exported from the other workspace. Otherwise
-its transcript is, as a file `transcript-of-NAME.md` next to the repositories.
-"""
+"""The lifecycle of an engine: started, watched, restarted."""
 
 import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from time import monotonic
-from typing import Any
 
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineProtocolError, EngineRefusedError
-from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
+from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.sandboxes.port import PROCESS, Concern, RepositorySource, SandboxDriver
-from quarterdeck.service.chats.history import all_payloads, find_thread
-from quarterdeck.service.chats.rows import change_chat, find_chat, list_chats, newest_message_chat
-from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.environments.setup import ComposedSetup, compose, way_out
 from quarterdeck.service.environments.warm_pool_rows import note_failure
 from quarterdeck.service.errors import DatabaseClosedError, UnknownWorkspaceError
-from quarterdeck.service.event_log import EventLog, LogWriter
-from quarterdeck.service.event_rows import NewEvent, git_operation
+from quarterdeck.service.event_log import LogWriter
+from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.fleet.engine_session import EngineSession, OutdatedEngineError
+from quarterdeck.service.fleet.fork import take_files
 from quarterdeck.service.fleet.permissions import effective_permissions
 from quarterdeck.service.fleet.runtime import NotReadyError, WorkspaceRuntime, append_error
 from quarterdeck.service.fleet.saving import save_now
@@ -46,232 +36,13 @@ from quarterdeck.service.replicas.rows import (
     find_workspace,
     uncommitted_of,
 )
-from quarterdeck.wire.chats import Chat, EventChat
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.git_state import EngineRepository
-from quarterdeck.wire.history import AgentEventType, GitOperationPayload
 from quarterdeck.wire.replicas import AUTO_STOP_MINUTES, WorkspaceStatus
-from quarterdeck.wire.saves import SaveFork
-
-_SWITCH = 'git branch -f "$1" HEAD 2>/dev/null; exec git symbolic-ref HEAD "refs/heads/$1"'
-"""Changes neither the index nor a file, and continues a merge that is not finished."""
-_WRITE = 'exec cat > "$1"'
-SESSION_BYTES = 64 << 20
-"""Largest session that is copied."""
-MOST_EVENTS = 5_000
-"""Newest events of a chat's history that are copied."""
 
 log = logging.getLogger(__name__)
-
-
-async def take_files(
-    sandboxes: SandboxDriver,
-    database: Database,
-    event_log: EventLog,
-    row: WorkspaceRow,
-    sources: list[RepositorySource],
-) -> None:
-    """Copy the files, put every repository on its own branch, copy the chat.
-
-    Where the files cannot be reached, the workspace starts from the other one's save. Safe to
-    interrupt anywhere and repeat.
-
-    Raises:
-        SandboxError: the other workspace has no files, or they cannot be copied.
-    """
-    assert row.forked_from is not None
-    source, texts = await retry_until_stored(
-        lambda: database.read(lambda c: _read(c, row.forked_from))
-    )
-    pair = await retry_until_stored(lambda: database.read(lambda c: _chats(c, row)))
-    if not await sandboxes.copy_files(row.forked_from, row.id):
-        took_session = await _take_save(sandboxes, row, source, texts, pair)
-    else:
-        branch = branch_of(row.name)
-        for repository in await sandboxes.provision(row.id, sources, branch, lambda _: None):
-            await _run(sandboxes, row.id, repository.path, _SWITCH, branch)
-        took_session = pair is not None and await _take_session(sandboxes, row, *pair)
-        if source is not None and not (took_session and _all_of(pair, texts)):
-            directory = (await sandboxes.layout(row.id)).workspace_dir
-            name, data = f"{directory}/{_file_name(source)}", transcript(texts).encode()
-            await _run(sandboxes, row.id, directory, _WRITE, name, data=data)
-
-    def finish(writer: LogWriter) -> None:
-        if pair is not None and took_session:
-            _take_chat(writer, row, source, *pair)
-        change_workspace(writer.connection, row.id, forked_from=None)
-
-    await retry_until_stored(lambda: event_log.write(finish))
-
-
-def _read(connection: Connection, source_id: str | None) -> tuple[WorkspaceRow | None, list[str]]:
-    """Return the workspace that was forked, and its history."""
-    row = find_workspace(connection, source_id or "")
-    thread = row and find_thread(connection, row.id, None)
-    return row, all_payloads(connection, thread, 0) if thread else []
-
-
-def _chats(connection: Connection, row: WorkspaceRow) -> tuple[Chat, Chat] | None:
-    """Return the chat that is copied, and the fork's own that continues it."""
-    own = list_chats(connection, row.id)
-    others = [
-        chat
-        for chat in list_chats(connection, row.forked_from or "")
-        if own and chat.provider == own[0].provider
-    ]
-    newest = newest_message_chat(others)
-    return (newest, own[0]) if newest is not None else None
-
-
-def _all_of(pair: tuple[Chat, Chat] | None, texts: Sequence[str]) -> bool:
-    """Return whether a history is that of one chat, and short enough to be copied."""
-    id = pair and str(pair[0].id)
-    return len(texts) <= MOST_EVENTS and all(json.loads(text)["chatId"] == id for text in texts)
-
-
-async def _take_session(sandboxes: SandboxDriver, row: WorkspaceRow, chat: Chat, own: Chat) -> bool:
-    """Copy the session of a chat's agent; return whether that was possible."""
-    assert row.forked_from is not None
-    layout, other = await sandboxes.layout(row.id), await sandboxes.layout(row.forked_from)
-    if (layout.workspace_dir, layout.home_dir) != (other.workspace_dir, other.home_dir):
-        return False  # an agent's session depends on the directory that it started in
-    tool = (*layout.interpreter, "-m", "quarterdeck.agents.session_files")
-    places = (layout.home_dir, layout.state_dir)
-    session = bytearray()
-    take = (*tool, "take", *places, str(chat.id), chat.provider)
-    try:
-        output = sandboxes.stream_command(row.forked_from, take, directory=layout.home_dir)
-        async with aclosing(output) as parts:
-            async for part in parts:
-                session += part
-                if len(session) > SESSION_BYTES:
-                    return False
-        if not session:
-            return False
-        put = (*tool, "put", *places, str(own.id))
-        done = sandboxes.stream_command(row.id, put, directory=layout.home_dir, data=bytes(session))
-        async with aclosing(done) as parts:
-            async for _ in parts:
-                pass
-    except (ProcessError, SandboxError) as error:  # the other workspace may be packed by now
-        log.warning("the session of chat %s could not be copied: %s", chat.id, error)
-        return False
-    return True
-
-
-def _file_name(source: WorkspaceRow) -> str:
-    """Return the name of the file with a transcript."""
-    return f"transcript-of-{source.name.replace('/', '-')}.md"
-
-
-async def _take_save(
-    sandboxes: SandboxDriver,
-    row: WorkspaceRow,
-    source: WorkspaceRow | None,
-    texts: Sequence[str],
-    pair: tuple[Chat, Chat] | None,
-) -> bool:
-    """Start from the other workspace's save; return whether a chat's session is in it.
-
-    Raises:
-        SandboxError: there is none, or it cannot be copied.
-    """
-    saves = sandboxes.saved_work
-    assert row.forked_from is not None and saves is not None
-    layout = await sandboxes.layout(row.id)
-    home, agents = Path(layout.home_dir).name, f"{Path(layout.state_dir).name}/agents"
-    places = {f"{home}/": f"{home}/"}
-    took_session = False
-    if pair is not None:
-        session = f"{agents}/{pair[0].id}/"
-        places[session] = f"{agents}/{pair[1].id}/"
-        took_session = bool(await saves.files(row.forked_from, session))
-    written: dict[str, str] = {}
-    if source is not None and not (took_session and _all_of(pair, texts)):
-        written[f"{Path(layout.workspace_dir).name}/{_file_name(source)}"] = transcript(texts)
-    fork = SaveFork(branch=branch_of(row.name), places=places, texts=written)
-    await saves.fork(row.forked_from, row.id, fork)
-    return took_session
-
-
-def _take_chat(
-    writer: LogWriter, row: WorkspaceRow, source: WorkspaceRow | None, chat: Chat, own: Chat
-) -> None:
-    """Copy the history of the other chat to the fork's."""
-    connection, id = writer.connection, str(own.id)
-    thread = find_thread(connection, row.forked_from or "", str(chat.id))
-    texts = all_payloads(connection, thread, max(0, thread.total - MOST_EVENTS)) if thread else []
-    name = source.name if source else "a replica that was deleted"
-    deltas = [json.loads(text) | {"chatId": id} for text in texts]
-    writer.append(
-        row.id,
-        [
-            *(NewEvent(EventType.CHAT_TURN_DELTA, delta) for delta in deltas),
-            git_operation(id, GitOperationPayload(operation="fork", text=f"Forked from {name}")),
-        ],
-    )
-    change_chat(connection, row.id, id, title=chat.title, last_message_text=chat.last_message_text)
-    if (changed := find_chat(connection, row.id, id)) is not None:
-        payload = EventChat.model_validate(changed.model_dump()).model_dump(mode="json")
-        writer.append(row.id, [NewEvent(EventType.CHAT_UPDATED, {"chat": payload})])
-
-
-async def _run(
-    sandboxes: SandboxDriver,
-    workspace_id: str,
-    directory: str,
-    script: str,
-    *arguments: str,
-    data: bytes = b"",
-) -> None:
-    command = ("/bin/sh", "-c", script, "sh", *arguments)
-    running = sandboxes.stream_command(workspace_id, command, directory=directory, data=data)
-    try:
-        async with aclosing(running) as parts:
-            async for _ in parts:
-                pass
-    except ProcessError as error:
-        raise SandboxError("The fork could not be prepared.", str(error)) from error
-
-
-def transcript(texts: Sequence[str]) -> str:
-    """Return the history of a workspace as Markdown.
-
-    Args:
-        texts: payloads of its history in order, as JSON.
-    """
-    parts: list[str] = []
-    speaking = ""
-    for text in texts:
-        who, said = _speech(json.loads(text)["event"])
-        if not said:
-            continue
-        if who == speaking == "Agent":
-            parts[-1] += said
-        else:
-            parts.append(said if who == "Tool" else f"## {who}\n\n{said}")
-        speaking = who
-    return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def _speech(event: dict[str, Any]) -> tuple[str, str]:
-    """Return the speaker and the text of an event."""
-    payload: dict[str, Any] = event.get("payload") or {}
-    match event.get("type"), payload.get("sessionUpdate"):
-        case AgentEventType.USER_MESSAGE, _:
-            return "Person", str(payload.get("text") or "")
-        case AgentEventType.SESSION_UPDATE, "agent_message_chunk":
-            content: dict[str, Any] = payload.get("content") or {}
-            return "Agent", str(content.get("text") or "")
-        case AgentEventType.SESSION_UPDATE, "tool_call":
-            title = str(payload.get("title") or "").strip()
-            return "Tool", f"    {title}".replace("\n", "\n    ") if title else ""
-        case AgentEventType.GIT_OPERATION, _:
-            return "Tool", f"    {payload.get('text') or ''}"
-        case _:
-            return "", ""
 
 
 async def bring_up(site: WorkspaceRuntime, row: WorkspaceRow) -> None:
