@@ -190,6 +190,23 @@ def test_sleep_wake_and_a_message_that_wakes(deck):
     assert deck.qd("replica", "show", "sleeper").code == 1
 
 
+@pytest.mark.long
+def test_a_fork_is_waited_for_whatever_the_copied_turns_were(deck):
+    """The copied chat begins with a turn that failed, which is not the fork's."""
+    made = ("replica", "create", "--name", "origin", "-m", "```\necho early; false\n```", "--wait")
+    assert deck.qd(*made, cwd=deck.repository).code == 1
+    fork = ("replica", "fork", "origin", "--wait", "-m")
+    done = deck.qd(*fork, "```\necho new\n```")
+    assert (done.code, done.out.splitlines()[0]) == (0, "origin-fork"), done.err
+    assert "  new\n" in done.out and "  early\n" not in done.out
+    assert "early" in deck.qd("replica", "history", "origin-fork").out
+    failed = deck.qd(*fork, "```\nfalse\n```", "--name", "second", "--json")
+    assert failed.code == 1 and failed.lines[0]["replica"]["name"] == "second"
+    assert deck.qd("replica", "fork", "origin", "--wait", "--name", "third").code == 0
+    assert statuses(deck, "third") == ["active"]
+    assert deck.qd("replica", "rm", "--yes", "origin", "origin-fork", "second", "third").code == 0
+
+
 def statuses(deck, *names):
     found = deck.qd("replica", "ls", "--json").json["replicas"]
     return [next(one["status"] for one in found if one["name"] == name) for name in names]

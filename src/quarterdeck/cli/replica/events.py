@@ -37,6 +37,8 @@ class TurnFilter:
     chat_id: UUID
     message_id: UUID | None
     after: int | None
+    forked: bool = False
+    """Whether a history was copied to the chat, which begins its log."""
 
     def is_mine(self, chat_id: str, message_id: str | None) -> bool:
         if chat_id != str(self.chat_id):
@@ -103,12 +105,18 @@ async def follow_turn(
     if following.after is None:
         await _check_history(client, following)
     events = _received(client, following.replica_id, following.after)
+    copied = following.forked
     try:
         async for item in events:
             if item is None:
                 if await _check_history(client, following):
                     return
                 continue
+            payload = payload_of(item.event)
+            if copied and isinstance(payload, TurnDelta):
+                continue
+            if isinstance(payload, EngineStatusChanged):
+                copied = copied and payload.workspace_status != WorkspaceStatus.ACTIVE
             show(item)
             if _is_end(item.event, following):
                 return
@@ -149,11 +157,20 @@ def _check_result(event: AgentEvent) -> bool:
 async def _check_history(client: "Client", following: TurnFilter) -> bool:
     """Find the end of the turn when the stream may have missed it."""
     page = await client.history.page(following.replica_id, chat_id=following.chat_id, limit=PAGE)
+    events = page.events
+    if following.forked:
+        forks = [number for number, event in enumerate(events) if _is_fork(event)]
+        events = events[forks[-1] :] if forks else events
     return any(
         _check_result(event)
-        for event in page.events
+        for event in events
         if following.is_mine(str(following.chat_id), event.payload.get("messageId"))
     )
+
+
+def _is_fork(event: AgentEvent) -> bool:
+    operation = event.payload.get("operation")
+    return event.type == AgentEventType.GIT_OPERATION and operation == "fork"
 
 
 def _not_active(status: str, reason: str | None) -> FailedError:

@@ -49,6 +49,11 @@ if TYPE_CHECKING:
     from quarterdeck.wire.repositories import Repository
 
 
+_wait_option = click.option(
+    "--wait", is_flag=True, help="Wait until it is active and the first turn is over."
+)
+
+
 @click.command(name="create")
 @click.option(
     "--repo", metavar="PATH|URL", help="Repository; default: that of the current directory."
@@ -82,7 +87,7 @@ if TYPE_CHECKING:
     help=f"Sleep after this idle time; default: {AUTO_STOP_MINUTES}.",
 )
 @click.option("--webhook", metavar="URL", help="Webhook URL for status events.")
-@click.option("--wait", is_flag=True, help="Wait until it is active and the first turn is over.")
+@_wait_option
 @common_options
 def create(
     common: Common,
@@ -263,14 +268,18 @@ def _commits(number: int) -> str:
 
 
 async def _wait(
-    client: "Client", common: Common, replica: ReplicaDetail, has_message: bool
+    client: "Client",
+    common: Common,
+    replica: ReplicaDetail,
+    has_message: bool,
+    forked: bool = False,
 ) -> None:
     detail = await wait_until_active(client, replica.id)
     print_message(f"{replica.name} is active.")
     if not has_message:
         return
     chat = min(detail.chats, key=lambda chat: chat.created_at)
-    following = TurnFilter(replica.id, chat.id, None, replica.log_index or 0)
+    following = TurnFilter(replica.id, chat.id, None, replica.log_index or 0, forked)
     with event_printer(common, chat.id) as show:
         await follow_turn(client, following, show)
 
@@ -278,22 +287,29 @@ async def _wait(
 @click.command(name="fork")
 @click.option("--name", help="Default: the name of the original with -fork appended.")
 @click.option("-m", "--message", help="First message; - reads it from stdin.")
+@_wait_option
 @replica_argument
 @common_options
-def fork(common: Common, replica: str, name: str | None, message: str | None) -> None:
+def fork(common: Common, replica: str, name: str | None, message: str | None, wait: bool) -> None:
     """Create a replica with the same files, branches and uncommitted changes.
 
     The newest chat continues there if its agent supports that. Other conversations are written to
-    transcript-of-NAME.md next to the repositories. Prints the name.
+    transcript-of-NAME.md next to the repositories. Prints the name. --wait is as with create.
     """
     text = text_or_stdin(message)
 
     _check_name(name)
-    forked = with_replica(common, replica, lambda client, id: client.replicas.fork(id, name, text))
-    if common.json:
-        print_json({"replica": forked})
-    else:
-        print_text(safe_line(forked.name))
+
+    async def work(client: "Client", id: UUID) -> None:
+        forked = await client.replicas.fork(id, name, text)
+        if common.json:
+            print_json({"replica": forked})
+        else:
+            print_text(safe_line(forked.name))
+        if wait:
+            await _wait(client, common, forked, bool((text or "").strip()), forked=True)
+
+    with_replica(common, replica, work)
 
 
 @click.command(name="sleep")
