@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from time import monotonic
-from urllib.parse import quote
 from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
@@ -14,6 +13,7 @@ from quarterdeck.client.errors import (
     RequestTimeoutError,
     UnavailableError,
 )
+from quarterdeck.client.paths import segment
 from quarterdeck.wire.account import (
     AUTHORIZATION_PENDING,
     DEVICE_GRANT,
@@ -77,7 +77,7 @@ class AgentsApi:
 
     async def models(self, agent_id: str) -> AgentModels:
         """Return the known models of an agent."""
-        path = f"/v1/agents/{quote(agent_id, safe='')}/models"
+        path = f"/v1/agents/{segment(agent_id)}/models"
         return await self._connection.call("GET", path, AgentModels)
 
 
@@ -266,7 +266,7 @@ class CredentialsApi:
 
 
 def _credentials_path(provider: str, shared: bool) -> str:
-    return f"/v1/{provider}/credentials" if shared else f"/v1/{provider}/user/credentials"
+    return f"/v1/{segment(provider)}/{'credentials' if shared else 'user/credentials'}"
 
 
 class HealthApi:

@@ -5,13 +5,13 @@ import hmac
 from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any, Literal
-from urllib.parse import quote
 from uuid import UUID
 
 from pydantic import RootModel
 
 from quarterdeck.client.connection import HttpConnection
 from quarterdeck.client.error_mapping import STREAM_PACE, Backoff
+from quarterdeck.client.paths import segment
 from quarterdeck.client.streams import EventCursor, EventStream, ResumingStream
 from quarterdeck.wire.automation_runs import (
     Accepted,
@@ -214,7 +214,7 @@ class AutomationsApi:
         """
         await self._connection.call(
             "POST",
-            f"{PATH}/webhook/{quote(token, safe='')}",
+            f"{PATH}/webhook/{segment(token)}",
             Accepted,
             body=_Payload(payload),
             keyless=True,
@@ -242,7 +242,7 @@ class AutomationsApi:
         """
         return await self._connection.call(
             "POST",
-            f"{PATH}/checks/{quote(check_run_id, safe='')}",
+            f"{PATH}/checks/{segment(check_run_id)}",
             CheckReported,
             body=report,
             repeatable=True,

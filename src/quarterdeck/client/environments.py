@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from quarterdeck.client.connection import HttpConnection
 from quarterdeck.client.errors import ProtocolError
+from quarterdeck.client.paths import segment
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.environment_parts import (
     ChangeFile,
@@ -63,6 +64,10 @@ from quarterdeck.wire.environments import (
 PATH = "/v1/environments"
 
 
+def _path(environment: UUID | str) -> str:
+    return f"{PATH}/{segment(environment)}"
+
+
 class EnvironmentsApi:
     """`/v1/environments`."""
 
@@ -87,7 +92,7 @@ class EnvironmentsApi:
 
     async def get_tagged(self, environment: UUID | str) -> EnvironmentAnswer:
         """Return the same with its entity tag, for `change`."""
-        return await self._connection.call("GET", f"{PATH}/{environment}", EnvironmentAnswer)
+        return await self._connection.call("GET", _path(environment), EnvironmentAnswer)
 
     async def change(
         self, environment: UUID, change: ChangeEnvironment, if_match: str | None = None
@@ -100,13 +105,13 @@ class EnvironmentsApi:
             ConflictError: the name is taken in its scope.
         """
         answer = await self._connection.call(
-            "PATCH", f"{PATH}/{environment}", EnvironmentAnswer, body=change, if_match=if_match
+            "PATCH", _path(environment), EnvironmentAnswer, body=change, if_match=if_match
         )
         return answer.environment
 
     async def delete(self, environment: UUID) -> None:
         """Delete one with its parts. Raises `ConflictError` while it is used, and for the global one."""
-        await self._connection.call("DELETE", f"{PATH}/{environment}", Success)
+        await self._connection.call("DELETE", _path(environment), Success)
 
 
 EnvironmentRef = UUID | str
@@ -131,19 +136,19 @@ class EnvironmentParts(Generic[_Part, _Create]):
 
     async def list(self, environment: EnvironmentRef) -> list[_Part]:
         """Return all parts."""
-        path = f"{PATH}/{environment}/{self._kind}"
+        path = f"{_path(environment)}/{self._kind}"
         answer = await self._connection.call("GET", path, self._list_model)
         return getattr(answer, f"{self._name}s")
 
     async def add(self, environment: EnvironmentRef, part: _Create) -> _Part:
         """Add one. Raises `ConflictError` when the environment has the same one."""
-        path = f"{PATH}/{environment}/{self._kind}"
+        path = f"{_path(environment)}/{self._kind}"
         answer = await self._connection.call("POST", path, self._answer_model, body=part)
         return getattr(answer, self._name)
 
     async def delete(self, environment: EnvironmentRef, id: UUID) -> None:
         """Remove one."""
-        await self._connection.call("DELETE", f"{PATH}/{environment}/{self._kind}/{id}", Success)
+        await self._connection.call("DELETE", f"{_path(environment)}/{self._kind}/{id}", Success)
 
 
 class ChangeableParts(EnvironmentParts[_Part, _Create], Generic[_Part, _Create, _Change]):
@@ -151,7 +156,7 @@ class ChangeableParts(EnvironmentParts[_Part, _Create], Generic[_Part, _Create, 
 
     async def change(self, environment: EnvironmentRef, id: UUID, change: _Change) -> _Part:
         """Change the fields that were set. Raises as `add`."""
-        path = f"{PATH}/{environment}/{self._kind}/{id}"
+        path = f"{_path(environment)}/{self._kind}/{id}"
         answer = await self._connection.call("PATCH", path, self._answer_model, body=change)
         return getattr(answer, self._name)
 
@@ -210,11 +215,11 @@ class EnvironmentHooksApi:
 
     async def warm(self, environment: UUID | str) -> WarmHookState:
         """Return the warm hook in force and the pool, each null when there is none."""
-        return await self._connection.call("GET", f"{PATH}/{environment}/warm-hooks", WarmHookState)
+        return await self._connection.call("GET", f"{_path(environment)}/warm-hooks", WarmHookState)
 
     async def save_warm(self, environment: UUID | str, content: str) -> EnvironmentHook:
         """Save a version and use it, without testing it."""
-        path = f"{PATH}/{environment}/warm-hooks/save"
+        path = f"{_path(environment)}/warm-hooks/save"
         answer = await self._connection.call(
             "POST", path, WarmHookAnswer, body=SaveHook(content=content)
         )
@@ -222,12 +227,12 @@ class EnvironmentHooksApi:
 
     async def start(self, environment: UUID | str) -> EnvironmentHook | None:
         """Return the start hook in force."""
-        path = f"{PATH}/{environment}/start-hooks"
+        path = f"{_path(environment)}/start-hooks"
         return (await self._connection.call("GET", path, StartHookAnswer)).start_hook
 
     async def save_start(self, environment: UUID | str, content: str) -> EnvironmentHook | None:
         """Save a version and use it; blank content leaves no hook in force."""
-        path = f"{PATH}/{environment}/start-hooks/save"
+        path = f"{_path(environment)}/start-hooks/save"
         answer = await self._connection.call(
             "POST", path, StartHookAnswer, body=SaveHook(content=content)
         )
@@ -250,17 +255,17 @@ class HookTestsApi:
 
     async def warm(self, environment: UUID | str, content: str | None = None) -> HookTest:
         """Run a warm hook in a separate workspace."""
-        return await self._test(f"{PATH}/{environment}/warm-hooks/test", content)
+        return await self._test(f"{_path(environment)}/warm-hooks/test", content)
 
     async def start(self, environment: UUID | str, content: str | None = None) -> HookTest:
         """Run a start hook, after the warm ones, in a separate workspace."""
-        return await self._test(f"{PATH}/{environment}/start-hooks/test", content)
+        return await self._test(f"{_path(environment)}/start-hooks/test", content)
 
     async def save_warm(self, environment: UUID | str, content: str) -> SavedHookTest:
         """Test a warm hook and save it; it is in force only when it ended with 0."""
         return await self._connection.call(
             "POST",
-            f"{PATH}/{environment}/warm-hooks/save-test",
+            f"{_path(environment)}/warm-hooks/save-test",
             SavedHookTest,
             body=SaveHook(content=content),
             timeout=TEST_SECONDS,
@@ -273,13 +278,13 @@ class HookTestsApi:
 
         Not every service supports it: `NotFoundError` may mean that.
         """
-        return self._stream(f"{PATH}/{environment}/warm-hooks/test/stream", content)
+        return self._stream(f"{_path(environment)}/warm-hooks/test/stream", content)
 
     def stream_start(
         self, environment: UUID | str, content: str | None = None
     ) -> AsyncGenerator[HookTestEvent]:
         """Run a start hook and yield its events; closing the generator ends the test."""
-        return self._stream(f"{PATH}/{environment}/start-hooks/test/stream", content)
+        return self._stream(f"{_path(environment)}/start-hooks/test/stream", content)
 
     async def _stream(self, path: str, content: str | None) -> AsyncGenerator[HookTestEvent]:
         async with self._connection.listen(path, body=_body(content)) as messages:
@@ -317,7 +322,7 @@ class WarmPoolsApi:
         """Switch a pool on or off; switching on makes a failed one try again at once."""
         answer = await self._connection.call(
             "PUT",
-            f"{PATH}/{environment}/warm-pools",
+            f"{_path(environment)}/warm-pools",
             WarmPoolAnswer,
             body=ChangeWarmPool(enabled=enabled),
             repeatable=True,

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal
-from urllib.parse import quote
 from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.paths import segment
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.git import (
     Against,
@@ -196,7 +196,7 @@ class GitApi:
 
 
 def _git_path(replica_id: UUID, repository: str) -> str:
-    return f"/v1/replica/{replica_id}/git/{quote(repository, safe='')}"
+    return f"/v1/replica/{replica_id}/git/{segment(repository)}"
 
 
 TRANSFER_SECONDS = 1800.0
@@ -257,7 +257,7 @@ class OriginApi:
 
 
 def _origin_path(repository: str) -> str:
-    return f"/v1/origin/{quote(repository, safe='')}"
+    return f"/v1/origin/{segment(repository)}"
 
 
 HOST_SECONDS = 300.0

@@ -1,9 +1,9 @@
 """Inside a replica: commands, files, canvas, previews, and the output of its hooks."""
 
-from urllib.parse import quote
 from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.paths import segment
 from quarterdeck.wire.files import (
     DEFAULT_FILES,
     MOST_FILES,
@@ -142,7 +142,8 @@ class CanvasApi:
 
     async def get(self, replica_id: UUID, filename: str) -> CanvasFile:
         """Return one file, without its content when it is too large. Raises `NotActiveError`."""
-        path = f"{_canvas_path(replica_id)}/{quote(filename)}"
+        parts = "/".join(map(segment, filename.split("/")))
+        path = f"{_canvas_path(replica_id)}/{parts}"
         return await self._connection.call("GET", path, CanvasFile)
 
     async def upload(self, replica_id: UUID, filename: str, content: bytes) -> CanvasUpload:
