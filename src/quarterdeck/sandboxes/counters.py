@@ -32,7 +32,8 @@ def counter_gap(memory: int, proc: Path = PROC) -> Gap | None:
         except (OSError, ValueError):
             continue  # this kernel has no such limit
         if limit < wanted:
-            low[name] = wanted
+            round_up = 1 << (max(wanted, 2 * limit) - 1).bit_length()
+            low[name] = min(round_up, _HIGHEST.get(name, _MOST))
     if not low:
         return None
     settings = " ".join(f"{name}={wanted}" for name, wanted in low.items())

@@ -314,10 +314,13 @@ EPOLL, PTY = "fs/epoll/max_user_watches", "kernel/pty/max"
     [
         ({EPOLL: 5_491_511}, "fs.epoll.max_user_watches=134217728"),
         ({EPOLL: 134_217_728}, ""),
+        # Round numbers, at least twice the present one.
+        ({EPOLL: 131_000_000}, "fs.epoll.max_user_watches=268435456"),
+        ({"fs/inotify/max_user_watches": 65_536}, "fs.inotify.max_user_watches=33554432"),
         ({PTY: 4096}, "kernel.pty.max=1048576"),  # more than that the kernel refuses
         ({PTY: 1_048_576}, ""),
         (
-            {EPOLL: 134_217_727, PTY: 9},
+            {EPOLL: 67_108_864, PTY: 9},
             "fs.epoll.max_user_watches=134217728 kernel.pty.max=1048576",
         ),
         ({EPOLL: 1 << 40, "fs/inotify/max_user_instances": 128}, "fs.inotify.max_user_instances="),
@@ -344,6 +347,14 @@ async def test_they_matter_where_memory_is_limited(walled):
     expected = counter_gap(memory) if isolation.size_limited else None
     named = [gap for gap in isolation.gaps if "counts" in gap.message]
     assert named == ([] if expected is None else [expected])
+
+
+def test_the_limits_to_set_are_round_whatever_the_memory_is(tmp_path):
+    (tmp_path / "sys/fs/epoll").mkdir(parents=True)
+    (tmp_path / "sys" / EPOLL).write_text("3509452\n")
+    for memory, wanted in ((16_378_073_088, 1 << 27), (400 * GIB, (1 << 31) - 1)):
+        gap = counter_gap(memory, tmp_path)
+        assert gap is not None and f"sysctl -w {EPOLL.replace('/', '.')}={wanted} " in gap.next_step
 
 
 def test_the_step_to_limits_depends_on_the_machine(tmp_path, monkeypatch):
