@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from uuid import UUID
 
 from sqlalchemy import Connection
 
@@ -36,7 +37,8 @@ from quarterdeck.wire.permissions import PushPolicy
 ONCE, ALWAYS, NO = "push", "push-always", "reject"
 ANSWER_SECONDS = 86_400.0
 """How long a person may take to answer."""
-_SHOWN = 5
+_SHOWN, _SHOWN_OTHERS = 5, 20
+"""Most branches of a push that a message names, and of those that are not the replica's own."""
 _PULL_REQUEST = re.compile(
     rb"ref-prefix (refs/(?:pull|merge-requests)/[0-9]{1,10}/(?:head|merge))(?=\n|[0-9a-f]{4})"
 )
@@ -113,7 +115,8 @@ class RepositoryOrigin:
         others = [one for one in body.updates if not _is_own(one, branch_of(self._row.name))]
         _refuse(policy, others)
         if policy is PushPolicy.ASK:
-            await self._ask_person(source.name, body, own=not others)
+            question = push_question(source, body.updates, branch_of(self._row.name))
+            await self._ask_person(question, body.chat_id, own=not others)
         updates = [RefUpdate(one.ref, one.commit, one.force, one.known) for one in body.updates]
         async with self._fleet.of(self._row.id).pushes:
             message = await self._operations.send(repository, updates)
@@ -127,7 +130,7 @@ class RepositoryOrigin:
             return PushPolicy(row.push)
         return PushPolicy(await self._context.database.read(lambda c: _policy_of(c, row)))
 
-    async def _ask_person(self, repository: str, body: PushOrigin, *, own: bool) -> None:
+    async def _ask_person(self, title: str, chat_id: UUID | None, *, own: bool) -> None:
         """Ask in the chat; a permanent answer is stored."""
         options = [
             AskOption(option_id=ONCE, name="Push", kind="allow_once"),
@@ -136,9 +139,7 @@ class RepositoryOrigin:
         if own:
             name = "Push, and do not ask again for this replica's branch"
             options.insert(1, AskOption(option_id=ALWAYS, name=name, kind="allow_always"))
-        question = AskPerson(
-            chat_id=body.chat_id, title=_question(repository, body.updates), options=options
-        )
+        question = AskPerson(chat_id=chat_id, title=title, options=options)
         choice = await self._fleet.of(self._row.id).call(
             self._row, lambda link: link.chat_ask(question), ANSWER_SECONDS
         )
@@ -219,20 +220,30 @@ def _refuse(policy: PushPolicy, others: Sequence[OriginUpdate]) -> None:
         )
 
 
-def _question(repository: str, updates: Sequence[OriginUpdate]) -> str:
-    removed = [one for one in updates if one.commit is None]
-    forced = [one for one in updates if one.commit is not None and one.force]
-    plain = [one for one in updates if one.commit is not None and not one.force]
-    parts = [
-        f"{verb} {_names(some)}"
-        for verb, some in (("push", plain), ("overwrite", forced), ("remove", removed))
-        if some
-    ]
+def push_question(source: RepositorySource, updates: Sequence[OriginUpdate], branch: str) -> str:
+    """Return the question about a push: what is lost by it first, and the replica's own branch last.
+
+    Args:
+        branch: the replica's own.
+    """
+    default = HEADS + source.default_branch
+    ordered = sorted(updates, key=lambda one: (one.ref != default, _is_own(one, branch)))
+    removed = [one for one in ordered if one.commit is None]
+    forced = [one for one in ordered if one.commit is not None and one.force]
+    plain = [one for one in ordered if one.commit is not None and not one.force]
+    parts: list[str] = []
+    for verb, some in (("remove", removed), ("overwrite", forced), ("push", plain)):
+        others = sum(not _is_own(one, branch) for one in some)
+        if some:
+            parts.append(f"{verb} {_names(some, min(max(_SHOWN, others), _SHOWN_OTHERS), default)}")
     text = ", ".join(parts)
-    return f"{text[0].upper()}{text[1:]} at the source of {repository}, with your credentials?"
+    return f"{text[0].upper()}{text[1:]} at the source of {source.name}, with your credentials?"
 
 
-def _names(updates: Sequence[OriginUpdate]) -> str:
-    shown = [one.ref.removeprefix(HEADS) for one in updates[:_SHOWN]]
-    more = len(updates) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+def _names(updates: Sequence[OriginUpdate], most: int = _SHOWN, default: str = "") -> str:
+    names = [
+        one.ref.removeprefix(HEADS) + (" (the default branch)" if one.ref == default else "")
+        for one in updates[:most]
+    ]
+    more = len(updates) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
