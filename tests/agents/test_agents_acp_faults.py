@@ -16,6 +16,7 @@ from quarterdeck.agents.port import AgentDiedError, Prompt, StopReason
 from quarterdeck.agents.presets import Preset, load_presets
 from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.agents.session.session import _duration
+from quarterdeck.wire.history import AgentEventType
 from quarterdeck.wire.setup import McpServer
 
 HELLO = Prompt("m1", "hello")
@@ -90,6 +91,97 @@ async def test_the_end_of_an_agent_that_runs_in_its_own_child_is_noticed(
     with pytest.raises(AgentDiedError, match="killed by signal 9"):
         await turn
     assert await gone(int(heard.text()))
+
+
+WRONG: list[Any] = [7, 1.5, True, [], ["x"], {}, {"x": [1]}, [[[]]]]
+KINDS = (
+    *("agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"),
+    *("current_mode_update", "config_option_update", "usage_update", "available_commands_update"),
+)
+FIELDS = (
+    *("sessionUpdate", "toolCallId", "messageId", "status", "title", "kind", "content", "_meta"),
+    *("rawInput", "rawOutput", "locations", "entries", "currentModeId", "configOptions", "cost"),
+)
+
+
+async def test_updates_of_wrong_types_end_no_turn(scripted, heard, workspace) -> None:
+    """Each is skipped or recorded; text that follows is heard."""
+    wrong = [
+        {"sessionUpdate": kind, "toolCallId": "t", name: value}
+        for kind in KINDS
+        for name in FIELDS
+        for value in WRONG
+    ]
+    wrong += [
+        {"sessionUpdate": kind, "content": {"type": "text", "text": value}}
+        for kind in KINDS
+        for value in WRONG
+    ]
+    ended = {"sessionUpdate": "tool_call_update", "toolCallId": "o", "status": "completed"}
+    output = {"sessionUpdate": "tool_call", "toolCallId": "o", "title": "x"}
+    for value in WRONG:
+        pieces = {"_meta": {"terminal_output": {"data": "out"}}}
+        wrong += [{**output, **pieces}, {**ended, "content": value}]
+        option = {
+            "id": "model",
+            "category": value,
+            "currentValue": value,
+            "options": [{"value": value}],
+        }
+        wrong.append({"sessionUpdate": "config_option_update", "configOptions": [option]})
+    (workspace / "wrong").write_text(json.dumps(wrong))
+    session = await scripted("""
+        def prompt(message):
+            for fields in json.load(open("wrong")):
+                update(**fields)
+            for params in (7, [], {"update": 7}, {"update": []}, None):
+                send(method="session/update", params=params)
+            say("done")
+            meta = {"quota": {"token_count": {"input_tokens": "1", "output_tokens": [2]}}}
+            answer(message, {"stopReason": "end_turn", "_meta": meta})
+        serve(prompt)
+    """)
+    outcome = await session.prompt(HELLO)
+    assert outcome.stop_reason == StopReason.END_TURN, outcome.error
+    assert heard.payloads("agent_message_chunk")[-1]["content"]["text"] == "done"
+    json.dumps([session.settings.model_dump(mode="json"), session.models and session.models.models])
+
+
+async def test_permission_requests_of_wrong_types_are_refused_or_asked(
+    scripted, heard, workspace
+) -> None:
+    once = [{"optionId": "yes", "kind": "allow_once"}]
+    names = ("toolCallId", "title", "kind", "rawInput", "locations", "content", "status")
+    asked = [
+        {"toolCall": {"toolCallId": "t", "kind": "edit", name: value}, "options": once}
+        for name in names
+        for value in WRONG
+    ]
+    asked += [{"toolCall": value, "options": once} for value in WRONG]
+    asked += [{"toolCall": {"toolCallId": "t"}, "options": value} for value in WRONG]
+    asked += [{"toolCall": {"toolCallId": "t"}, "options": [{"optionId": one}]} for one in WRONG]
+    (workspace / "asked").write_text(json.dumps(asked))
+    session = await scripted("""
+        def prompt(message):
+            asked = json.load(open("asked"))
+            for number, params in enumerate(asked):
+                send(id=f"q{number}", method="session/request_permission", params=params)
+            say("asked")
+            answered = 0
+            while answered < len(asked):
+                reply = read()
+                answered += str(reply.get("id", "")).startswith("q")
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt)
+    """)
+    turn = asyncio.create_task(session.prompt(HELLO))
+    await heard.until(
+        lambda event: event.payload.get("content") == {"type": "text", "text": "asked"}
+    )
+    for event in [one for one in heard.events if one.type == AgentEventType.PERMISSION_REQUEST]:
+        await session.respond(event.payload["requestId"], "yes", None)
+    outcome = await turn
+    assert outcome.stop_reason == StopReason.END_TURN, outcome.error
 
 
 async def test_a_tool_that_runs_may_be_silent(scripted, heard) -> None:

@@ -4,6 +4,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from quarterdeck.engine.errors import EngineRefusedError
+from quarterdeck.engine.turns import DRIVER_FAILED
 from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.engine import Answer, GiveNotice, OpenChat, RenameEngineChat
 from quarterdeck.wire.setup import Setup
@@ -140,7 +141,7 @@ async def test_an_unknown_agent_and_a_broken_driver_fail_the_turn(place, agents,
     await link.chat_send(message(broken, "no such verb"))
     await entries.wait("chat.turn.completed", 2)
     assert "no agent 'nobody'" in deltas(entries, nobody)[-1][1]["error"]
-    assert "ValueError" in deltas(entries, broken)[-1][1]["error"]
+    assert deltas(entries, broken)[-1][1]["error"] == DRIVER_FAILED
 
 
 async def test_a_question_waits_for_its_answer(place, agents, message):

@@ -45,6 +45,10 @@ logger = logging.getLogger(__name__)
 
 RESTARTED = "The engine was restarted in the middle of this turn."
 STOPPED = "The workspace was stopped in the middle of this turn."
+DRIVER_FAILED = (
+    "The agent sent something that could not be handled, so it was ended; the engine's log says more. "
+    "The next message reopens its session."
+)
 INTERRUPT_SECONDS = 10.0
 """An agent that does not end its turn within this time is killed."""
 
@@ -332,10 +336,10 @@ class ChatRunner:
             return TurnOutcome(StopReason.FAILED, error=_sentence(error))
         except AgentError as error:
             return TurnOutcome(StopReason.FAILED, error=_sentence(error))
-        except Exception as error:
+        except Exception:
             logger.exception("an agent's driver failed")
             await self._agent.drop()
-            return TurnOutcome(StopReason.FAILED, error=f"The agent failed: {error!r}")
+            return TurnOutcome(StopReason.FAILED, error=DRIVER_FAILED)
 
     async def _ask_agent(self, turn: RunningTurn) -> TurnOutcome:
         message = turn.message

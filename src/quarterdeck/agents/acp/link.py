@@ -6,6 +6,7 @@ text where the field accepts it.
 """
 
 import json
+import logging
 import math
 import re
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from pydantic import ValidationError
 from quarterdeck.agents.acp.open_calls import OpenCalls
 from quarterdeck.agents.acp.options import OptionState, Usage
 from quarterdeck.agents.acp.sdk import Connection, RequestError
-from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest, Todos
+from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest, Todos, is_update
 from quarterdeck.agents.acp.terminal_output import TerminalOutput
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import AgentError, StopReason
@@ -42,6 +43,8 @@ from quarterdeck.wire.history import STATE_UPDATES, AgentEventType
 
 DECLINE = "decline"
 """Id of the option that declines the whole form; options of fields have other ids."""
+
+log = logging.getLogger(__name__)
 
 _YES, _NO = "yes", "no"
 _WHOLE, _NUMBER, _SWITCH = "integer", "number", "boolean"
@@ -251,6 +254,7 @@ class AgentLink(ProcessLink):
         self.replaying = False
         """Whether updates are history that the engine already has."""
         self.choices: OptionState | None = None
+        self._misspoke = False
 
     async def request(self, method: str, params: Message, shape: type[_Answer]) -> _Answer:
         """Send a request and wait for its answer.
@@ -314,7 +318,12 @@ class AgentLink(ProcessLink):
 
     async def _update(self, params: object) -> None:
         update = as_object(as_object(params).get("update"))
-        if not update or (self.replaying and update.get("sessionUpdate") not in STATE_UPDATES):
+        if not is_update(update):
+            if not self._misspoke:
+                log.warning("%s sent an update that does not follow the protocol", self._name)
+            self._misspoke = True
+            return
+        if self.replaying and update.get("sessionUpdate") not in STATE_UPDATES:
             return
         if self.choices:
             self.choices.follow(update)

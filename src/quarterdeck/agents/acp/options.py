@@ -205,7 +205,7 @@ class OptionState:
 
     def _current_model(self) -> str | None:
         option = self._model_option()
-        return (option.current_value if option else self._models.current_model_id) or None
+        return _text(option.current_value if option else self._models.current_model_id)
 
     def _named_models(self) -> list[tuple[str, str]]:
         if option := self._model_option():

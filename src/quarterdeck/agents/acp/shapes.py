@@ -172,14 +172,28 @@ class PromptResponse(AcpShape):
         counts = as_object(as_object(self.meta.get("quota")).get("token_count"))
         if self.usage or not counts:
             return self.usage
-        input_tokens, output_tokens = (
-            counts.get(f"{name}_tokens", 0) for name in ("input", "output")
-        )
+        given = [counts.get(f"{name}_tokens", 0) for name in ("input", "output")]
+        input_tokens, output_tokens = (one if isinstance(one, int) else 0 for one in given)
         return {
             "inputTokens": input_tokens,
             "outputTokens": output_tokens,
             "totalTokens": input_tokens + output_tokens,
         }
+
+
+_TEXTS = ("toolCallId", "status", "title", "kind")
+
+
+def is_update(update: Mapping[str, Any]) -> bool:
+    """Return whether what is known of an update of a session has the protocol's types."""
+    content = update.get("content")
+    text = as_object(content).get("text")
+    return (
+        isinstance(update.get("sessionUpdate"), str)
+        and all(isinstance(update.get(name), str | None) for name in _TEXTS)
+        and isinstance(content, dict | list | None)
+        and isinstance(text, str | None)
+    )
 
 
 class PermissionOption(AcpShape):

@@ -7,7 +7,7 @@ output of every other agent.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.output import LiveOutput
@@ -67,7 +67,8 @@ class TerminalOutput:
 
     async def _ended(self, call: str, update: Update) -> Update:
         output = await self._end(call)
-        content: list[Any] = update.get("content") or []
+        told = update.get("content")
+        content = cast("list[object]", told) if isinstance(told, list) else []
         if any(as_object(item).get("type") == "content" for item in content):
             return update  # the agent has its own words for the result
         rest = [item for item in content if as_object(item).get("type") != "terminal"]
