@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from quarterdeck.engine.git import GitError
 from quarterdeck.engine.git import run_git as run_in_engine
 from quarterdeck.local.processes import end_process, find, is_running
+from quarterdeck.sandboxes.git import stream_process
 from quarterdeck.sandboxes.processes import wait_for_end
 from tests.support.git import make_repository
 
@@ -48,3 +50,66 @@ async def test_a_time_limit_of_git_holds_when_what_it_started_goes_on(
         await run_in_engine(
             place, os.environ, "-c", f"alias.endless={_ENDLESS}", "endless", seconds=0.2
         )
+
+
+def pipes() -> set[str]:
+    """The pipes that this process has open, by their unique names."""
+    open_files: set[str] = set()
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # it was closed meanwhile
+            open_files.add(str(path.readlink()))
+    return {name for name in open_files if name.startswith(("pipe:", "socket:"))}
+
+
+async def closings() -> None:
+    """Let the event loop do what closed transports left to it."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+HOLDS = "setsid sleep 1000 & echo $!; exec {} >&-"
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["runs", "ended"])
+async def test_pipes_are_closed_that_others_still_have(ended: bool) -> None:
+    """Else each such process leaves a descriptor behind, and a warning when it is collected."""
+    before = pipes()
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", HOLDS.format("true" if ended else "sleep 1000")),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    made = pipes() - before
+    assert made and process.stdin is not None and process.stdout is not None
+    process.stdin.write(bytes(1 << 20))  # which nobody reads
+    holder = int(await process.stdout.readline())
+    try:
+        while ended and process.returncode is None:  # noqa: ASYNC110 (no event)
+            await asyncio.sleep(0.01)
+        await end_process(process)
+        assert process.returncode == (0 if ended else -signal.SIGKILL)
+        assert find(holder) is not None
+        await closings()
+        assert not made & pipes()
+    finally:
+        os.kill(holder, signal.SIGKILL)
+
+
+async def test_a_stream_closes_the_pipe_that_a_program_in_the_background_has() -> None:
+    before = pipes()
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", "sleep 1000 >&- & echo $!; exec true"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    made = pipes() - before
+    output = b"".join([part async for part in stream_process(process)])
+    try:
+        assert find(int(output)) is not None
+        await closings()
+        assert not made & pipes()
+    finally:
+        os.kill(int(output), signal.SIGKILL)

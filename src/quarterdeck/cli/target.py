@@ -4,10 +4,8 @@
 """
 
 import os
-import signal
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -309,6 +307,8 @@ def _run_key_command(name: str, command: list[str]) -> str:
 async def _key_beside(name: str, command: list[str]) -> str:
     import asyncio  # slow to import, and no other verb needs it for a key
 
+    from quarterdeck.local.processes import end_process
+
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -325,11 +325,7 @@ async def _key_beside(name: str, command: list[str]) -> str:
     except TimeoutError as e:
         raise _failed_key_command(name, subprocess.TimeoutExpired(command, KEY_SECONDS)) from e
     finally:
-        if process.returncode is None:
-            # With what it has started, such as gpg: its output stays open otherwise.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        await end_process(process)  # with what it has started, such as gpg
     if process.returncode:
         raise _failed_key_command(name, subprocess.CalledProcessError(process.returncode, command))
     return _printed_key(name, printed)

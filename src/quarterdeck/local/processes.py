@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 PROC = Path("/proc")
 
@@ -128,11 +129,32 @@ def send_signal(call: Callable[[int, int], None], target: int, number: int) -> b
     return True
 
 
-async def end_process(process: asyncio.subprocess.Process) -> None:
-    """Kill a running child with its descendants in its session, and wait for its end.
+async def wait_for_exit(process: asyncio.subprocess.Process) -> int:
+    """Wait for the end of a child; return its exit status.
 
-    If it leads a process group, that is killed, too: `Process.wait` also waits for all processes
-    that have its pipes.
+    `Process.wait` may also wait for all processes that have its pipes.
+    """
+    exited = asyncio.Event()
+    protocol = cast("asyncio.SubprocessProtocol", vars(process)["_protocol"])
+    told = protocol.process_exited
+
+    def process_exited() -> None:
+        told()
+        exited.set()
+
+    protocol.process_exited = process_exited
+    if process.returncode is None:
+        await exited.wait()
+    assert process.returncode is not None
+    return process.returncode
+
+
+async def end_process(process: asyncio.subprocess.Process) -> None:
+    """Kill a running child with its descendants in its session, wait for its end, and close its pipes.
+
+    If it leads a process group, that is killed, too. What it started in another session, or left when
+    it ended, may still have the other ends of its pipes: `Process.wait` would wait for these
+    processes, too, or leave the pipes open.
     """
     if process.returncode is None:
         started = _descendants(process.pid)
@@ -141,7 +163,16 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
         for ref in started:
             send(ref, signal.SIGKILL)
         kill_group(process.pid)
+    transport = cast("asyncio.SubprocessTransport", vars(process)["_transport"])
+    for number in (1, 2):
+        if pipe := transport.get_pipe_transport(number):
+            pipe.close()
+    pipe = cast("asyncio.WriteTransport | None", transport.get_pipe_transport(0))
+    # Closing it would wait until all was read.
+    if pipe and (pipe.get_write_buffer_size() or not pipe.is_closing()):
+        pipe.abort()
     await process.wait()
+    transport.close()
 
 
 def kill_group(leader: int) -> None:

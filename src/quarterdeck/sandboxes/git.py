@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from quarterdeck.local.files import write_file
-from quarterdeck.local.processes import end_process, kill_group
+from quarterdeck.local.processes import end_process, kill_group, wait_for_exit
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 from quarterdeck.sandboxes.port import Login, upload_pack_arguments
 
@@ -43,7 +43,7 @@ async def stream_process(
     try:
         while chunk := await process.stdout.read(CHUNK):
             yield chunk
-        if await process.wait() != 0:
+        if await wait_for_exit(process) != 0:
             # A process left by a hook may keep the pipe open.
             await asyncio.wait({errors}, timeout=ERRORS_SECONDS)
             raise ProcessError(bytes(error_tail))

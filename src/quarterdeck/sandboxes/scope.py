@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 
 from quarterdeck.local.home import Home
-from quarterdeck.local.processes import PROC
+from quarterdeck.local.processes import PROC, end_process
 from quarterdeck.sandboxes.cgroups import OTHERS, SYSTEMD, find_groups, user_manager_environment
 
 _LINGER = Path("/var/lib/systemd/linger")
@@ -96,7 +96,10 @@ async def _call(method: str, *arguments: str) -> str | None:
         stderr=asyncio.subprocess.PIPE,
         env=user_manager_environment(),
     )
-    _, error = await process.communicate()
+    try:
+        _, error = await process.communicate()
+    finally:
+        await end_process(process)
     if process.returncode == 0:
         return None
     return error.decode(errors="replace").strip() or f"busctl ended with {process.returncode}"

@@ -22,6 +22,8 @@ from collections.abc import Callable, Generator, Mapping
 
 from rich.terminal_theme import TerminalTheme
 
+from quarterdeck.local.processes import end_process
+
 SECONDS = 2.0
 """Wraps a command that only passes something on."""
 
@@ -103,8 +105,7 @@ async def _run(command: list[str], typed: bytes, output: int) -> str | None:
     except TimeoutError:
         return None
     finally:
-        if process.returncode is None:
-            process.kill()
+        await end_process(process)
     return (printed or b"").decode(errors="replace").strip() if process.returncode == 0 else None
 
 
