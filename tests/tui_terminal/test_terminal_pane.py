@@ -1,14 +1,18 @@
 """Several terminals of a replica in the cockpit: chosen, named, searched, copied from."""
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from quarterdeck.client.terminals import TerminalsApi
 from quarterdeck.tui.outside import opener, shown_address
 from quarterdeck.tui.panes import terminal_reading
 from quarterdeck.tui.panes.terminal import TerminalPane
 from quarterdeck.tui.terminal.host import Offers
+from quarterdeck.tui.terminal.view import TerminalView
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
+from quarterdeck.wire.terminals import TerminalSession
 from tests.support.waiting import eventually
 from tests.tui_shell.conftest import fixed_clock_zone, installation, live
 from tests.tui_shell.live import Desk, Installation
@@ -68,6 +72,35 @@ async def test_up_to_eight_are_chosen_named_and_found_again(live: Installation) 
         await open_terminals(desk, "alpha")
         await desk.see("[3 bash", "1 build")
         await eventually(lambda: desk.focus == "TerminalView")
+
+
+@pytest.mark.long
+async def test_a_terminal_that_the_service_names_twice_is_shown_once(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await live.create("alpha")
+    listed, created = TerminalsApi.list, TerminalsApi.create
+
+    async def twice(self: TerminalsApi, replica_id: UUID) -> list[TerminalSession]:
+        return await listed(self, replica_id) * 2
+
+    async def same(self: TerminalsApi, replica_id: UUID, *size: int) -> TerminalSession:
+        return next(iter(await listed(self, replica_id)), None) or await created(
+            self, replica_id, *size
+        )
+
+    monkeypatch.setattr(TerminalsApi, "list", twice)
+    monkeypatch.setattr(TerminalsApi, "create", same)
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("t")
+        await desk.see("workspace$")
+        await desk.press("ctrl+g", "c")
+        run(desk, "echo still-$((1+1))")
+        await desk.see("still-2")
+        await desk.press("ctrl+g", "l", "t")
+        await desk.see("still-2")
+        assert len(desk.app.screen.query(TerminalView)) == 1
 
 
 @pytest.mark.long

@@ -348,6 +348,8 @@ class TerminalPane(TabPane, TakesKeys):
 
     async def _add(self, session: TerminalSession) -> None:
         key = key_of(session.id)
+        if key in self._terminals:  # a service that lists it twice, or calls an open one new
+            return
         link = TerminalLink(self._app_state.client, self.replica_id, session)
         self._terminals[key] = OpenTerminal(link, session.title)
         source = LinkSource(link, lambda error: self.post_message(self.Gone(key, error)))
