@@ -14,6 +14,7 @@ from quarterdeck.agents.acp.driver import clear_twins, seconds_to_next_minute
 from quarterdeck.agents.availability import spawn
 from quarterdeck.agents.port import AgentDiedError, Prompt, StopReason
 from quarterdeck.agents.presets import Preset, load_presets
+from quarterdeck.agents.session.permissions import MOST_OPEN, TOO_MANY
 from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.agents.session.session import _duration
 from quarterdeck.wire.history import AgentEventType
@@ -182,6 +183,38 @@ async def test_permission_requests_of_wrong_types_are_refused_or_asked(
         await session.respond(event.payload["requestId"], "yes", None)
     outcome = await turn
     assert outcome.stop_reason == StopReason.END_TURN, outcome.error
+
+
+async def test_questions_beyond_a_bound_are_refused(scripted, heard) -> None:
+    session = await scripted("""
+        def prompt(message):
+            options = [{"optionId": "yes", "kind": "allow_once"}]
+            for number in range(130):
+                call = {"toolCallId": str(number)}
+                params = {"toolCall": call, "options": options}
+                send(id=f"q{number}", method="session/request_permission", params=params)
+            refused = [read()["error"]["message"] for _ in range(30)]
+            say(f"{len(refused)} {refused[-1]}")
+            for _ in range(100):
+                assert read()["result"]["outcome"]["optionId"] == "yes"
+            send(id="again", method="session/request_permission", params=params)
+            assert read()["result"]["outcome"]["optionId"] == "yes"
+            answer(message, {"stopReason": "end_turn"})
+        serve(prompt)
+    """)
+    turn = asyncio.create_task(session.prompt(HELLO))
+    await heard.until(lambda event: event.payload.get("sessionUpdate") == "agent_message_chunk")
+    assert heard.text() == f"30 {TOO_MANY}"
+    asked = [event for event in heard.events if event.type == AgentEventType.PERMISSION_REQUEST]
+    assert len(asked) == MOST_OPEN
+    assert [event.type for event in heard.events].count("notice") == 1
+    for event in asked:
+        await session.respond(event.payload["requestId"], "yes", None)
+    again = await heard.until(
+        lambda event: event.type == AgentEventType.PERMISSION_REQUEST and event not in asked
+    )
+    await session.respond(again.payload["requestId"], "yes", None)
+    assert (await turn).stop_reason == StopReason.END_TURN
 
 
 async def test_a_tool_that_runs_may_be_silent(scripted, heard) -> None:

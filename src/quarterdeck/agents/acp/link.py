@@ -26,6 +26,7 @@ from quarterdeck.agents.port import AgentError, StopReason
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.permissions import (
     NO_ANSWER,
+    TOO_MANY,
     Decision,
     GivenAnswer,
     PermissionRequests,
@@ -368,6 +369,8 @@ class AgentLink(ProcessLink):
                 if params["requestId"] is None:
                     raise RequestError.invalid_params()
                 answer = await self._requests.wait_for_answer(params["requestId"])
+                if answer.refused:
+                    raise RequestError(_REFUSED, TOO_MANY)
                 return {"outcome": answer.outcome}
             case "elicitation/create":
                 if params["form"] is None:
@@ -389,6 +392,8 @@ class AgentLink(ProcessLink):
         return {"action": "accept", "content": content}
 
 
+_REFUSED = -32600
+"""JSON-RPC's code for a request that is not valid."""
 AUTH_REQUIRED = -32000
 
 _STATUS = re.compile(r"(?i)\b(?:status(?: code)?|http|error|code|rejected)\W{0,3}([45]\d\d)\b")

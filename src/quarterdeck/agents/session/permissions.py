@@ -11,6 +11,10 @@ from quarterdeck.agents.session.policy import Policy, PolicyAnswer, ProposedCall
 from quarterdeck.agents.session.recorder import Recorder
 from quarterdeck.wire.history import AgentEventType
 
+MOST_OPEN = 100
+"""Questions that may wait for a person at once; further ones are refused."""
+TOO_MANY = f"{MOST_OPEN} questions wait for an answer already: ask again when they are answered."
+
 
 def reject_text(_: str) -> None:
     """Refuse any text."""
@@ -38,6 +42,8 @@ class GivenAnswer:
 
     option: str | None = None
     text: str | None = None
+    refused: bool = field(default=False, compare=False)
+    """Whether no person was asked: too many questions wait."""
 
     @property
     def outcome(self) -> dict[str, Any]:
@@ -71,6 +77,8 @@ class PermissionRequests:
         self._recorder = recorder
         self._policy = policy
         self._open: dict[str, _Open] = {}
+        self._refusing = False
+        """Whether the last question was refused, which is said once."""
 
     @property
     def waits(self) -> bool:
@@ -86,9 +94,20 @@ class PermissionRequests:
             await self._record_policy(request_id, answer)
             waiting.answer.set_result(GivenAnswer(answer.option))
             return request_id
+        was_refusing, self._refusing = self._refusing, self._too_many()
+        if self._refusing:
+            waiting.concluded = True
+            waiting.answer.set_result(GivenAnswer(refused=True))
+            if not was_refusing:
+                text = f"More than {MOST_OPEN} questions at once: further ones were refused."
+                await self._recorder.record(AgentEventType.NOTICE, {"text": text})
+            return request_id
         payload = {"requestId": request_id, **decision.payload}
         await self._recorder.record(AgentEventType.PERMISSION_REQUEST, payload)
         return request_id
+
+    def _too_many(self) -> bool:
+        return sum(not waiting.concluded for waiting in self._open.values()) > MOST_OPEN
 
     async def review(self) -> None:
         """Answer open questions that the policy, which has changed, decides now."""
