@@ -309,6 +309,8 @@ MOST_FAILED = 5
 """Replicas that are named."""
 FREE_BYTES = 1 << 30
 """Warn below this free space: a clone and its builds soon fill it."""
+FREE_FILES, FREE_FILES_PART = 262_144, 25
+"""Warn below this number of files that can still be made, or this part of the disk's files."""
 
 OTHERS_MAY_PASS = 0o066
 """Mode bits that must be off for a home of root: its sandboxes' user needs to pass through it."""
@@ -343,9 +345,16 @@ def check_home(home: Home) -> Generator[Finding]:
         yield ok("home", f"{root} (created at the first start)")
     else:
         yield _home_privacy(root)
-    free = shutil.disk_usage(existing).free
+    disk = os.statvfs(existing)
+    free = disk.f_bavail * disk.f_frsize
     text = f"{free / (1 << 30):.1f} GiB free"
-    yield ok("disk", text) if free >= FREE_BYTES else warn("disk", text, "Free some space.")
+    few = disk.f_favail < min(FREE_FILES, disk.f_files // FREE_FILES_PART)
+    if few:
+        text += f", for {disk.f_favail:,} more files"
+    if few or free < FREE_BYTES:
+        yield warn("disk", text, "Remove files." if few else "Free some space.")
+    else:
+        yield ok("disk", text)
 
 
 def _home_privacy(root: Path) -> Finding:

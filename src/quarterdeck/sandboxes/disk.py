@@ -32,8 +32,9 @@ from quarterdeck.sandboxes.processes import MARKER
 from quarterdeck.sandboxes.record import load_record
 
 RESERVED = 256 << 20
+RESERVED_FILES = 65_536
 RESERVED_PART = 50
-"""No replica starts when less than this many bytes, or this part of the disk if that is less, is
+"""No replica starts when less than this many bytes or files, or this part of the disk if that is less, is
 free: the service stores events and messages on it."""
 CRITICAL_PART = 4
 """Programs that write are killed when less than this part of that is free. The reserve is as large."""
@@ -65,6 +66,9 @@ class Room:
 
     free: int
     reserved: int
+    free_files: int
+    reserved_files: int
+    """Files that can still be made, and the level below which no replica starts; both 0 without a limit."""
 
     @property
     def critical(self) -> int:
@@ -75,7 +79,12 @@ def room_of(home: Home) -> Room:
     """Return the room on the disk of an installation."""
     disk = os.statvfs(home.root)
     size = disk.f_blocks * disk.f_frsize
-    return Room(disk.f_bavail * disk.f_frsize, min(RESERVED, size // RESERVED_PART))
+    return Room(
+        disk.f_bavail * disk.f_frsize,
+        min(RESERVED, size // RESERVED_PART),
+        disk.f_favail,
+        min(RESERVED_FILES, disk.f_files // RESERVED_PART),
+    )
 
 
 def require_room(home: Home) -> None:
@@ -88,6 +97,10 @@ def require_room(home: Home) -> None:
     if room.free < room.reserved:
         raise DiskFullError(
             f"The disk is almost full: {room.free >> 20} MiB are free. Make room, and try again."
+        )
+    if room.free_files < room.reserved_files:
+        raise DiskFullError(
+            f"The disk has room for {room.free_files:,} more files only. Remove files, and try again."
         )
 
 
