@@ -194,7 +194,9 @@ def test_the_program_ends_with_usage(installation):
     assert "config.toml" in ended.err
     assert installation.qd("--profile", "nope", "replica", "ls").code == 2
     assert installation.qd("replica", "ls", QD_URL="nonsense").code == 2
-    assert installation.qd("replica", "ls", QD_URL="http://127.0.0.1:9", QD_API_KEY="k").code == 3
+    done = installation.qd("replica", "ls", QD_URL="http://me:hidden@127.0.0.1:9", QD_API_KEY="k")
+    assert done.code == 3
+    assert "hidden" not in done.err
     assert installation.qd("replica", "ls", QD_URL="http://127.0.0.1:9", QD_API_KEY="ä").code == 2
 
 

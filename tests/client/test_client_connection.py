@@ -199,6 +199,14 @@ async def test_nothing_listens():
                 await connection.call("POST", "/v1/x", Health)
 
 
+async def test_a_password_in_the_address_is_not_shown():
+    async with HttpConnection("http://me:hidden@127.0.0.1:9/x", None) as connection:
+        with pytest.raises(UnreachableError) as refused:
+            await connection.call("POST", "/v1/x", Health)
+    assert "hidden" not in str(refused.value)
+    assert "http://127.0.0.1:9/x" in str(refused.value)
+
+
 @pytest.mark.parametrize("address", ["http://", "nonsense", "ftp://x", "http://[::1"])
 async def test_an_address_that_is_none(address):
     async with HttpConnection(address, None) as connection:

@@ -103,7 +103,9 @@ class Target:
     @property
     def endpoint(self) -> str:
         """The address to show."""
-        return f"unix:{self.socket}" if self.socket else self.url or ""
+        from quarterdeck.local.addresses import without_password  # slow to load
+
+        return f"unix:{self.socket}" if self.socket else without_password(self.url or "")
 
     @property
     def label(self) -> str:

@@ -30,6 +30,7 @@ from quarterdeck.client.errors import (
     UnreachableError,
 )
 from quarterdeck.client.names import NEUTRAL, WireNames
+from quarterdeck.local.addresses import without_password
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.local.tls import pinned_context
 from quarterdeck.wire.base import Patch
@@ -108,7 +109,7 @@ class HttpConnection(AsyncResource):
             InvalidKeyError: the key cannot be sent at all.
         """
         self.names = names
-        self.endpoint = f"unix:{socket}" if socket else base_url
+        self.endpoint = f"unix:{socket}" if socket else without_password(base_url)
         """The address as shown to people."""
         self._base_url = base_url
         self._headers = _headers(key, names, organization)

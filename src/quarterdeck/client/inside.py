@@ -48,13 +48,14 @@ class ExecApi:
         Args:
             in_repository: it starts in the repository, if the replica has exactly one, else above all.
         """
+        request = ExecRequest(
+            command=command, timeout_seconds=timeout_seconds, in_repository=in_repository or None
+        )
         return await self._connection.call(
             "POST",
             f"/v1/replica/{replica_id}/exec",
             ExecResponse,
-            body=ExecRequest(
-                command=command, timeout_seconds=timeout_seconds, in_repository=in_repository
-            ),
+            body=request,
             timeout=timeout_seconds + GRACE_SECONDS,
         )
 

@@ -4,6 +4,7 @@ An address is judged when it is connected to. A name proves nothing: it may reso
 and to another one at the next call.
 """
 
+import re
 import socket
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -114,3 +115,8 @@ def _meanings(address: Address) -> Iterator[Address]:
     yield from (each for each in embedded if each is not None)
     if address.ipv4_mapped is None:
         yield address
+
+
+def without_password(url: str) -> str:
+    """Return an address to show: what is before its `@` may be a password."""
+    return re.sub(r"//[^/?#]*@", "//", url)

@@ -180,7 +180,7 @@ class ExecRequest(Body):
     """Shell command; it runs in the workspace's root directory, unless `in_repository` is set."""
     timeout_seconds: Annotated[StrictInt, Field(ge=1, le=50), INTEGRAL] = DEFAULT_TIMEOUT_SECONDS
     """Seconds until it is stopped."""
-    in_repository: Switch = False
+    in_repository: Switch | None = None
     """Whether it starts where terminals do: in the repository, if there is exactly one."""
 
 
