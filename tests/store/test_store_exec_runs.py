@@ -35,7 +35,9 @@ class Owner:
     def exec(self) -> Any:
         return self
 
-    async def run(self, replica_id: UUID, command: str, seconds: int) -> ExecResponse:
+    async def run(
+        self, replica_id: UUID, command: str, seconds: int, *, in_repository: bool = False
+    ) -> ExecResponse:
         self.asked.append(command)
         if "; sleep" in command:
             await self.end.wait()
