@@ -132,10 +132,13 @@ def send_signal(call: Callable[[int, int], None], target: int, number: int) -> b
 async def wait_for_exit(process: asyncio.subprocess.Process) -> int:
     """Wait for the end of a child; return its exit status.
 
-    `Process.wait` may also wait for all processes that have its pipes.
+    `Process.wait` may also wait for all processes that have its pipes. asyncio offers no other way, so an
+    interpreter with other inner parts waits like that.
     """
+    protocol = cast("asyncio.SubprocessProtocol | None", vars(process).get("_protocol"))
+    if protocol is None:
+        return await process.wait()
     exited = asyncio.Event()
-    protocol = cast("asyncio.SubprocessProtocol", vars(process)["_protocol"])
     told = protocol.process_exited
 
     def process_exited() -> None:
@@ -163,7 +166,10 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
         for ref in started:
             send(ref, signal.SIGKILL)
         kill_group(process.pid)
-    transport = cast("asyncio.SubprocessTransport", vars(process)["_transport"])
+    transport = cast("asyncio.SubprocessTransport | None", vars(process).get("_transport"))
+    if transport is None:  # as in `wait_for_exit`
+        await process.wait()
+        return
     for number in (1, 2):
         if pipe := transport.get_pipe_transport(number):
             pipe.close()
