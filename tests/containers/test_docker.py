@@ -80,7 +80,7 @@ async def test_the_life_of_a_replica(deck: Deck, engine: Daemon, repository: Pat
     await deck.run(id, "cd shop && echo mine >> README && git commit -qam mine && echo new > new")
     git(repository, "commit", "-q", "--allow-empty", "-m", "later")
     newest = git(repository, "rev-parse", "HEAD").strip()
-    await deck.run(id, "git fetch -q origin")
+    await deck.run(id, "cd shop && git fetch -q origin")
     assert (await deck.run(id, "cd shop && git rev-parse origin/main")).strip() == newest
     # The canvas is read while it sleeps, and its changes are.
     await deck.run(
