@@ -144,7 +144,7 @@ def tabs(program: Program) -> None:
     picture(program, "hooks")
     program.type("7")
     program.wait_for("[7 Exec]", 30)
-    program.type("ls -l shop && cat shop/requirements.txt\r")
+    program.type("ls -l && cat requirements.txt\r")
     program.wait_for("requests==2.32", 30)
     picture(program, "exec")
     program.type(ESCAPE)

@@ -5,6 +5,7 @@ import io
 import sys
 import time
 from collections.abc import Callable
+from contextvars import Context, ContextVar
 from typing import Any, cast
 
 import pytest
@@ -164,6 +165,24 @@ async def test_what_is_taken_while_the_terminal_is_asked_is_not_missed(
     pacing.draw_later(drawn.set)
     async with asyncio.timeout(30):
         await drawn.wait()
+
+
+SHOWN_BY: ContextVar[str] = ContextVar("SHOWN_BY")
+
+
+@pytest.mark.parametrize("by", ["reply", "room"])
+async def test_a_frame_that_waited_is_drawn_in_the_context_of_the_app(
+    monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """What tells that there is room comes from a thread, and layout needs to know the app."""
+    monkeypatch.setattr(frames_pace, "PATIENCE_SECONDS", 600.0)
+    driver, pacing, seen = Written(), Pacing(), list[str]()
+    SHOWN_BY.set("the app")
+    pacing.begin(cast("OutletDriver", driver))
+    pacing.draw_later(lambda: seen.append(SHOWN_BY.get("nobody")))
+    tell = cast("Any", driver).on_reply if by == "reply" else driver.outlet.on_taken
+    Context().run(tell, *([time.monotonic()] if by == "reply" else []))
+    assert seen == ["the app"]
 
 
 class CountedScreen(Beside):

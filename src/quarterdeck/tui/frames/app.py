@@ -119,7 +119,8 @@ class DiffedFrames(App[Any]):
             self.forget_frame()
             start()
             if isinstance(driver, OutletDriver) and self._diffs:
-                self.pacing.begin(driver)
+                with self._context():  # also after a suspension, which ends in a signal's handler
+                    self.pacing.begin(driver)
             self.pictures.lost()
 
         # Entering the terminal, at first and after each suspension, means an unknown screen.

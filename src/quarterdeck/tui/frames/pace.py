@@ -20,6 +20,8 @@ import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from time import monotonic
 from typing import NamedTuple, cast
 
@@ -173,8 +175,10 @@ class Pacing:
     def begin(self, driver: OutletDriver) -> None:
         """Pace what is written by a driver that has just taken the terminal."""
         self._driver = driver
-        driver.on_reply = self._replied
-        driver.outlet.on_taken = self._go_on
+        # Both come from the driver's threads, whose context has no app: drawing needs that of this call.
+        context = copy_context()
+        driver.on_reply = partial(context.run, self._replied)
+        driver.outlet.on_taken = partial(context.run, self._go_on)
         self.line.restart()
         driver.write(self.line.ask())
 
