@@ -1,18 +1,18 @@
 """Starts engines as forks of one process that has loaded their code.
 
-An engine's code takes 23 MB of memory and most of its start. Forks share that memory, and begin at once. Run as
+Loading an engine's code takes 23 MB of memory and most of its start-up time. Forks share both. Run as
 `python -I -m quarterdeck.sandboxes.fork_server DESCRIPTOR MODULE... PADDING`, it loads the modules, then
-reads requests from a socket until its other end is closed, or for `IDLE_SECONDS` none came.
+reads requests from a socket until the other end is closed, or until none has come for `IDLE_SECONDS`.
 
-The files of a sandbox are bubblewrap's work. So for each request, a fork
+Bubblewrap decides which files a sandbox sees. So for each request, a fork
 
 1. does what `launcher` does before bubblewrap;
 2. starts bubblewrap with a shell that only waits;
 3. joins the namespaces that bubblewrap made, and forks the engine in them, which gives up every capability and is
    restricted as all other programs of a sandbox are.
 
-The engine holds a pipe that the shell reads from. When the engine ends, however that happens, the shell ends with its
-exit code: for bubblewrap the shell is the engine.
+The engine holds a pipe that the shell reads from. When the engine ends, for whatever reason, the shell exits with its
+exit code, which bubblewrap then reports.
 
 This process knows no secrets: its memory is readable in every sandbox. It has no threads, which a fork would lose.
 """
@@ -36,7 +36,7 @@ from quarterdeck.loading import loading
 from quarterdeck.sandboxes import launcher
 
 IDLE_SECONDS = 600.0
-"""It takes as much memory as an engine, which is for nothing when no replica is started."""
+"""It takes as much memory as an engine, which is wasted while no replica is started."""
 
 _WAIT = ("/bin/sh", "-c", 'echo; read -r code; exit "${code:-1}"')
 _NAMESPACES = {

@@ -203,7 +203,7 @@ class ForkServer:
     async def start(self, spec: LaunchSpec, out: int, status: int) -> int | None:
         """Start a sandbox in a new session and return the pid of its outermost process.
 
-        That process is no child of this one. Return None where an engine cannot be started like this.
+        The process is not a child of this one. Return None where engines cannot be forked.
 
         Args:
             spec: a Python that runs a module.

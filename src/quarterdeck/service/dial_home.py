@@ -64,7 +64,7 @@ class LinkProtocol(WebSocketsSansIOProtocol):
         self.handle_bytes(event)
 
     def handle_cont(self, event: Frame) -> None:
-        """Keep a part of a message. Of those without a byte there is no limit."""
+        """Keep a part of a message. Empty parts are dropped, because their number has no limit."""
         if event.data or event.fin:
             super().handle_cont(event)
 

@@ -299,7 +299,7 @@ def _bytes_of(part: str) -> bytes:
 
 
 def first_error(error: ValidationError, place: str | None = None) -> str:
-    """Return the first thing that is wrong, as `field: reason`. Values may be secret: none is repeated.
+    """Return the first error, as `field: reason`. Values may be secret, so none is repeated.
 
     Args:
         place: what to call the field; by default its path.

@@ -236,7 +236,7 @@ CHOOSE = "No replica selected."
 LONGEST_PATH = 28
 """Characters of the current directory's path, and of a line of agents, in the hint of the first start."""
 INDENT = " " * 20
-"""What stands before the second column of the hint."""
+"""Text before the second column of the hint."""
 FIRST_START = """Run and supervise coding agents in sandboxes.
 
 {replica.new}  Create replica   {directory}
