@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from quarterdeck.agents.acp.open_calls import OpenCalls
 from quarterdeck.agents.acp.options import OptionState, Usage
 from quarterdeck.agents.acp.sdk import Connection, RequestError
 from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest, Todos, is_update
@@ -41,6 +40,42 @@ from quarterdeck.agents.session.process import (
 )
 from quarterdeck.agents.session.recorder import Recorder
 from quarterdeck.wire.history import STATE_UPDATES, AgentEventType
+
+Update = dict[str, Any]
+
+_FIELDS = frozenset({"title", "kind", "rawInput", "locations"})
+_ENDED = frozenset({"completed", "failed"})
+
+
+class OpenCalls:
+    """What an agent reported of its tool calls that have not ended.
+
+    A permission request says of its call only what changed, as an update does: some send its id alone.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Update] = {}
+
+    def take(self, update: Update) -> None:
+        """Take an update of the session."""
+        id = update.get("toolCallId")
+        if not isinstance(id, str):
+            return
+        if update.get("status") in _ENDED:
+            self._calls.pop(id, None)
+            return
+        told = {name: update[name] for name in _FIELDS if update.get(name) is not None}
+        self._calls[id] = {**self._calls.get(id, {}), **told}
+
+    def completed(self, call: Update) -> Update:
+        """Return the call of a request with what was reported before."""
+        told = {name: value for name, value in call.items() if value is not None}
+        return {**self._calls.get(str(call.get("toolCallId")), {}), **told}
+
+    def clear(self) -> None:
+        """Forget all calls: the turn has ended."""
+        self._calls.clear()
+
 
 DECLINE = "decline"
 """Id of the option that declines the whole form; options of fields have other ids."""
