@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.engine.turn_meter import TurnMeter
+from quarterdeck.engine.running_turn import TurnMeter
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import AgentEvent, TurnCost
 

@@ -17,8 +17,7 @@ from quarterdeck.service.db.tables import chats
 from quarterdeck.service.errors import HomeUnusableError
 from quarterdeck.service.notifications.rows import due_deliveries
 from quarterdeck.service.replicas.rows import find_workspace
-from quarterdeck.service.sealing import open_vault, seal_all
-from quarterdeck.service.vault import Vault, webhook_place
+from quarterdeck.service.vault import Vault, open_vault, seal_all, webhook_place
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World
 

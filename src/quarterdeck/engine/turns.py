@@ -31,10 +31,9 @@ from quarterdeck.engine.goals import Goals
 from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
 from quarterdeck.engine.questions import Questions
 from quarterdeck.engine.redaction import StreamRedactor
-from quarterdeck.engine.running_turn import RunningTurn
+from quarterdeck.engine.running_turn import RunningTurn, TurnMeter
 from quarterdeck.engine.settings import SettingsOfChat
 from quarterdeck.engine.tasks import TaskOwner
-from quarterdeck.engine.turn_meter import TurnMeter
 from quarterdeck.wire.chats import GoalStatus, Interrupted
 from quarterdeck.wire.engine import Answer, AskPerson, ChangeSettings, DeliverMessage, PersonAsked
 from quarterdeck.wire.errors import ErrorCode

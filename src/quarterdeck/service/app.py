@@ -29,7 +29,6 @@ from quarterdeck.service.forwarding import Forwarding
 from quarterdeck.service.git.origin_routes import origin_router
 from quarterdeck.service.git.routes import git_router, pull_requests_router
 from quarterdeck.service.identity.routes import api_keys_router, auth_router, users_router
-from quarterdeck.service.mcp_routes import mcp_router
 from quarterdeck.service.middleware import AuthMiddleware, ErrorMiddleware, Head, install_handlers
 from quarterdeck.service.notifications.routes import chatapp_router
 from quarterdeck.service.previews.routes import previews_router
@@ -46,7 +45,12 @@ from quarterdeck.service.repositories.routes import repositories_router
 from quarterdeck.service.routing import RouteTrie
 from quarterdeck.service.search.routes import search_router
 from quarterdeck.service.start import ServiceParts
-from quarterdeck.service.system_routes import description_router, health_router, services_router
+from quarterdeck.service.system_routes import (
+    description_router,
+    health_router,
+    mcp_router,
+    services_router,
+)
 from quarterdeck.service.terminal_routes import terminals_router
 
 # Literal paths such as /v1/replica/repositories come before those with an id in their place, and

@@ -1,6 +1,7 @@
 """Serve the application: sockets, logs and the end of the process."""
 
 import asyncio
+import ctypes
 import json
 import logging
 import signal
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from fastapi import FastAPI
 
-from quarterdeck.local.memory import trim
 from quarterdeck.local.open_files import raise_limit
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
@@ -278,3 +278,16 @@ def configure_logging(level: int = logging.INFO) -> None:
     # The server's messages about each start and stop are logged here already.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def trim() -> None:
+    """Give free memory back to the system, where the C library can (glibc).
+
+    By itself glibc returns only the end of each of its heaps, so what threads have freed before a piece
+    that is still in use stays with a service for days.
+    """
+    try:
+        malloc_trim = ctypes.CDLL(None).malloc_trim
+    except AttributeError:  # another C library
+        return
+    malloc_trim(0)

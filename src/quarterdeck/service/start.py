@@ -40,9 +40,8 @@ from quarterdeck.service.notifications.sender import NotificationService
 from quarterdeck.service.ownership import ServiceHeartbeat, adopt, home_id
 from quarterdeck.service.previews.service import PreviewService
 from quarterdeck.service.replicas.file_search import FileSearch
-from quarterdeck.service.sealing import open_vault, seal_all
 from quarterdeck.service.search.indexer import SearchIndexer
-from quarterdeck.service.vault import claim
+from quarterdeck.service.vault import claim, open_vault, seal_all
 from quarterdeck.wire.agents import Agent, OwnAgent
 
 PRIVATE = 0o700

@@ -9,11 +9,12 @@ from sqlalchemy import select
 from starlette.routing import BaseRoute
 
 from quarterdeck import __version__
-from quarterdeck.service.context import Context
+from quarterdeck.service.context import Context, parts
 from quarterdeck.service.errors import ApiError, StorageError
 from quarterdeck.service.middleware import RETRY_AFTER_SECONDS, answer
 from quarterdeck.service.ownership import services_known
 from quarterdeck.service.routing import admits
+from quarterdeck.service.streams import while_connected
 from quarterdeck.wire.account import OK, UNAVAILABLE, Health, ServiceList
 from quarterdeck.wire.errors import ErrorCode
 
@@ -73,3 +74,19 @@ async def _make(routes: Sequence[BaseRoute]) -> bytes:
     from quarterdeck.service.description import describe  # slow to import
 
     return await asyncio.to_thread(describe, routes)
+
+
+mcp_router = APIRouter()
+
+
+@mcp_router.post("/v1/mcp", include_in_schema=False)
+async def call_tools(request: Request) -> Response:
+    """Answer one message of the protocol, which describes its operations itself."""
+    service = parts(request)
+    if service.tools is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "This service has no tools for agents.")
+    if "origin" in request.headers:
+        # Only browsers send it; the protocol asks for this check against rebinding of names.
+        raise ApiError(ErrorCode.FORBIDDEN, "Web pages may not call the tools.", "Origin: is set")
+    await request.body()
+    return await while_connected(request.receive, service.tools(request), service.context.stopping)

@@ -1,11 +1,12 @@
 """Rows of environments and their parts."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 from uuid import uuid4
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -31,7 +32,14 @@ from quarterdeck.service.db.tables import (
     workspaces,
 )
 from quarterdeck.service.environments.warm_pool_rows import environment_changed
+from quarterdeck.service.replicas.rows import WorkspaceRow
 from quarterdeck.wire.environments import GLOBAL, Environment
+from quarterdeck.wire.permissions import (
+    PermissionPolicy,
+    PermissionRule,
+    Permissions,
+    ReplicaPermissions,
+)
 from quarterdeck.wire.setup import HookKind
 
 _sources = environments.alias("sources")
@@ -380,3 +388,52 @@ def save_hook(
         .returning(environment_hooks)
     )
     return stored.mappings().one()
+
+
+_rules = TypeAdapter(list[PermissionRule])
+
+
+def read_rules(text: str | None) -> list[PermissionRule]:
+    """Return the rules of a column."""
+    return _rules.validate_json(text) if text else []
+
+
+def rules_json(rules: Iterable[PermissionRule]) -> str:
+    """Return rules as a column stores them."""
+    return json.dumps([rule.model_dump() for rule in rules])
+
+
+def permissions_of(connection: Connection, row: WorkspaceRow) -> ReplicaPermissions:
+    """Return the workspace's policy and rules, those of its environment, and what applies.
+
+    Its own policy comes first, then that of the source, the environment and the global one; else
+    everything is asked. Rules add up.
+    """
+    layers = layers_of(connection, row.organization_id, row.environment_id)
+    policy = decided(layers, "permission_policy") or PermissionPolicy.ASK
+    inherited = unique(rule for layer in layers for rule in read_rules(layer.permission_rules_json))
+    own = read_rules(row.permission_rules_json)
+    environment = Permissions(policy=PermissionPolicy(policy), rules=inherited)
+    effective = Permissions(
+        policy=PermissionPolicy(row.permission_policy or policy),
+        rules=unique([*inherited, *own]),
+    )
+    return ReplicaPermissions(
+        policy=PermissionPolicy(row.permission_policy) if row.permission_policy else None,
+        rules=own,
+        environment=environment,
+        effective=effective,
+    )
+
+
+def as_columns(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of an environment for fields of its body, with the rules as JSON."""
+    if "permission_rules" not in values:
+        return values
+    rules = values.pop("permission_rules")
+    return {**values, "permission_rules_json": json.dumps(rules) if rules else None}
+
+
+def unique(rules: Iterable[PermissionRule]) -> list[PermissionRule]:
+    """Return the rules in order, each once."""
+    return list({(rule.action, rule.pattern): rule for rule in rules}.values())

@@ -7,10 +7,10 @@ from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.service.automations.rows import names_using
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.environments.permissions import as_columns
 from quarterdeck.service.environments.rows import (
     Layer,
     add_environment,
+    as_columns,
     change_environment_row,
     count_with_source,
     find_environment,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineLink, EngineRefusedError
 from quarterdeck.service.db.faults import retry_until_stored
-from quarterdeck.service.environments.permissions import permissions_of
+from quarterdeck.service.environments.rows import permissions_of
 from quarterdeck.service.fleet.runtime import WorkspaceRuntime
 from quarterdeck.service.replicas.rows import find_workspace
 from quarterdeck.wire.permissions import Permissions

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from quarterdeck.service.chats.service import current
 from quarterdeck.service.context import Context, ServiceContext, Workspace
-from quarterdeck.service.environments.permissions import (
+from quarterdeck.service.environments.rows import (
     permissions_of,
     read_rules,
     rules_json,

@@ -10,7 +10,7 @@ import pytest
 from tests.support.installation import megabytes
 
 FREE_BEFORE_A_USED_PIECE = """
-from quarterdeck.local.memory import trim
+from quarterdeck.service.server import trim
 pieces = [bytearray(60_000) for _ in range(1000)]
 used = bytearray(60_000)
 del pieces
