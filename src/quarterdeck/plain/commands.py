@@ -7,15 +7,11 @@ from enum import Enum
 
 from pydantic import ValidationError
 
-from quarterdeck.plain import chats, getting, queueing, resting
+from quarterdeck.plain import chats, getting, replicas
 from quarterdeck.plain.automations import AUTOMATION_WORDS, automations
 from quarterdeck.plain.creation import create_replica, fork_replica
 from quarterdeck.plain.environments import ENVIRONMENT_WORDS, environments
-from quarterdeck.plain.executing import execute
-from quarterdeck.plain.permissions import PERMISSION_WORDS, permissions
 from quarterdeck.plain.replica_lines import list_line, summary_line
-from quarterdeck.plain.rewinding import rewind
-from quarterdeck.plain.searching import search
 from quarterdeck.plain.session import CanceledError, Session
 from quarterdeck.plain.transcript_lines import rejection_of, spent_lines, tool_lines
 from quarterdeck.store.chats import ChatState
@@ -339,7 +335,7 @@ COMMANDS = {
     "status": Command(_status, "where you are, and who needs you.", chat=False),
     "next": Command(_next, "open the next replica that needs you.", chat=False),
     "open": Command(_open, "open a replica and read its last turn.", Takes.NAME, chat=False),
-    "search": Command(search, "find words in all chats, and open one of them.", chat=False),
+    "search": Command(chats.search, "find words in all chats, and open one of them.", chat=False),
     "new": Command(create_replica, "create a replica.", chat=False),
     "fork": Command(fork_replica, "create another replica with the same files and branches."),
     "say": Command(_say, "send a message; without a text, one of several lines.", Takes.TEXT),
@@ -347,15 +343,15 @@ COMMANDS = {
     "reject": Command(_reject, "reject it, and tell the agent why.", Takes.REASON),
     "accept": Command(_accept, "approve the plan that waits."),
     "steer": Command(
-        queueing.steer,
+        chats.steer,
         "send a message into the running turn; without a text, the first one that waits.",
         Takes.TEXT,
     ),
-    "join": Command(queueing.join, "join the messages that wait to one."),
+    "join": Command(chats.join, "join the messages that wait to one."),
     "queue": Command(
-        queueing.queue,
+        chats.queue,
         "the messages that wait; with a word, edit or remove one.",
-        words=queueing.QUEUE_WORDS,
+        words=chats.QUEUE_WORDS,
     ),
     "interrupt": Command(_interrupt, "stop the running turn."),
     "wait": Command(_wait, "until the turn is over or the agent asks."),
@@ -376,7 +372,7 @@ COMMANDS = {
     "changes": Command(
         getting.show_changes, "the changed files; with a number, a file's diff.", Takes.NUMBER
     ),
-    "exec": Command(execute, "run a command in the replica."),
+    "exec": Command(replicas.execute, "run a command in the replica."),
     "commit": Command(getting.commit, "commit everything in the replica."),
     "fetch": Command(getting.fetch, "fetch its branch into your repository."),
     "apply": Command(getting.apply, "apply its changes to your files, uncommitted."),
@@ -387,19 +383,19 @@ COMMANDS = {
         "its pull request, or open one; with a word, merge it that way or have failed checks fixed.",
         words=getting.PULL_REQUEST_WORDS,
     ),
-    "rewind": Command(rewind, "restore its files as they were at the start of a turn."),
+    "rewind": Command(replicas.rewind, "restore its files as they were at the start of a turn."),
     "permissions": Command(
-        permissions,
+        replicas.permissions,
         "what is answered without asking you; with a word, change the policy or the rules.",
-        words=PERMISSION_WORDS,
+        words=replicas.PERMISSION_WORDS,
     ),
     "resend": Command(_resend, "send messages again that may not have arrived."),
     "drop": Command(_drop, "remove them instead."),
     "rename": Command(chats.rename, "give the chat another title."),
-    "sleep": Command(resting.sleep, "stop its processes and keep its files."),
-    "wake": Command(resting.wake, "start it again, or retry what failed."),
-    "archive": Command(resting.archive, "pack its files away; wake restores them."),
-    "delete": Command(resting.delete, "delete it with its files; asks for its name."),
+    "sleep": Command(replicas.sleep, "stop its processes and keep its files."),
+    "wake": Command(replicas.wake, "start it again, or retry what failed."),
+    "archive": Command(replicas.archive, "pack its files away; wake restores them."),
+    "delete": Command(replicas.delete, "delete it with its files; asks for its name."),
     "environments": Command(
         environments,
         "what replicas are created from; with a word, show, create or delete one, set or remove "

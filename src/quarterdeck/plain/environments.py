@@ -5,7 +5,13 @@ from collections.abc import Iterator
 
 from quarterdeck.plain.creation import in_full
 from quarterdeck.plain.session import CanceledError, Session
-from quarterdeck.store.environments import Contents, EnvironmentBook, parts_text, scope_of
+from quarterdeck.store.environments import (
+    Contents,
+    EnvironmentBook,
+    part_counts,
+    parts_text,
+    scope_of,
+)
 from quarterdeck.transcript.text import one_line
 from quarterdeck.wire.environment_parts import ChangeVariable, CreateVariable
 from quarterdeck.wire.environments import CreateEnvironment, Environment
@@ -46,14 +52,7 @@ async def environments(session: Session, rest: str) -> None:
 
 
 def _line(book: EnvironmentBook, number: int, one: Environment) -> str:
-    counts = (
-        (one.variable_count, "variable"),
-        (one.file_count, "file"),
-        (one.skill_count, "skill"),
-        (one.mcp_count, "MCP server"),
-    )
-    parts = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count]
-    facts = ", ".join([one_line(book.bound_to(one)), *parts])
+    facts = ", ".join([one_line(book.bound_to(one)), *part_counts(one)])
     return f"{number}. {one_line(one.name)}, {scope_of(one)}: {facts}."
 
 

@@ -15,6 +15,7 @@ from quarterdeck.store.signals import ChatChange, ListChanged, ReplicaChanged
 from quarterdeck.transcript.blocks import PlanState, QuestionBlock, UserBlock
 from quarterdeck.transcript.fold import BlockChanges as TranscriptFold
 from quarterdeck.transcript.fold import Transcript
+from quarterdeck.transcript.text import one_line
 from quarterdeck.wire.chats import (
     Chat,
     ChatSettings,
@@ -432,6 +433,13 @@ class ChatCommands:
         """Return the agents that the service knows, usable ones first."""
         agents = await self._owner.client.agents.list()
         return sorted(agents, key=lambda agent: not agent.available)
+
+    async def unsteerable(self, provider: str) -> str | None:
+        """Return the name of an agent that takes no messages while it works; None for another."""
+        agent = next((one for one in await self.agents() if one.id == provider), None)
+        if agent is not None and agent.supports_steer:
+            return None
+        return one_line(agent.name if agent else provider)
 
     async def models(self, agent: str) -> "AgentModels":
         """Return the known models of an agent."""

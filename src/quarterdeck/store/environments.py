@@ -236,16 +236,20 @@ class EnvironmentBook:
         return await self._owner.client.warm_pools.workspaces(pool.id)
 
 
-def parts_text(environment: Environment) -> str:
-    """Return what a deletion removes, as text."""
+def part_counts(environment: Environment) -> list[str]:
+    """Return how many parts of each kind an environment has, as texts."""
     counted = [
         (environment.variable_count, "variable"),
         (environment.file_count, "file"),
         (environment.skill_count, "skill"),
         (environment.mcp_count, "MCP server"),
     ]
-    named = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counted if count]
-    return ", ".join([*named, "its hooks with all their versions"])
+    return [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counted if count]
+
+
+def parts_text(environment: Environment) -> str:
+    """Return what a deletion removes, as text."""
+    return ", ".join([*part_counts(environment), "its hooks with all their versions"])
 
 
 T = TypeVar("T")

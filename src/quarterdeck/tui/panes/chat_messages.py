@@ -4,10 +4,11 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from textual.app import App
+from textual.widget import Widget
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
@@ -21,13 +22,16 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.host_services import Attachment, FileRead, images_among
 from quarterdeck.tui.outside import OutsideError, edit, look_at, pager
-from quarterdeck.tui.panes.chat_steering import may_steer, steer
+from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import Tab
 from quarterdeck.wire.chats import PLAN_APPROVED, ChatGoal, Delivery, QueuedMessage
 from quarterdeck.wire.replicas import WorkspaceStatus
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.panes.chat_messages import ShownChat
 
 
 class ShownChat:
@@ -509,3 +513,34 @@ class ChatMessages:
         composer.text = refused + text
         composer.move_cursor(composer.document.end)
         self._shown.refresh()
+
+
+async def may_steer(asker: Widget, shown: ShownChat) -> bool:
+    """Return whether to steer; asks where that interrupts the turn. For a worker of the caller."""
+    from quarterdeck.tui.kit.dialogs import ConfirmScreen
+
+    provider = shown.state.record.provider if shown.state else ""
+    try:
+        with hold_keys(asker, "Reading the agents"):
+            name = await shown.app_state.chat_commands.unsteerable(provider)
+    except ClientError as error:
+        shown.refused("not steered", error)
+        return False
+    if name is None:
+        return True
+    return await asker.app.push_screen_wait(
+        ConfirmScreen(
+            "Interrupt the running turn?",
+            f"{name} takes no messages while it works. Its turn is interrupted, and this message "
+            "is sent next, before all others that wait.",
+            "Interrupt and send",
+        )
+    )
+
+
+async def steer(shown: ShownChat, chat_id: UUID, message_id: UUID) -> None:
+    """Put a message that waits into the running turn; a refusal is shown, and it still waits."""
+    try:
+        await shown.app_state.chat_commands.steer(shown.replica_id, chat_id, message_id)
+    except ClientError as error:
+        shown.refused("not steered", error)
