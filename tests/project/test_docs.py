@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from quarterdeck.cli.program import program
 from quarterdeck.cli.schema import Config
 from quarterdeck.tui.actions import ACTIONS
-from quarterdeck.tui.actions.keys import shown_name
+from quarterdeck.tui.actions.model import shown_name
 from quarterdeck.tui.options import CHOICES
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quarterdeck.tui.actions.keys import use_keys
+from quarterdeck.tui.actions.model import use_keys
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,7 @@
 import pytest
 
 from quarterdeck.tui.actions import ACTIONS, KeyContext, brief_keys, shown_keys
-from quarterdeck.tui.actions.keys import InvalidKeyNameError, key_name, shown_name, use_keys
-from quarterdeck.tui.actions.model import CHAT
+from quarterdeck.tui.actions.model import CHAT, InvalidKeyNameError, key_name, shown_name, use_keys
 from quarterdeck.tui.options import clashes, places_of, read_keymap
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import quarterdeck.tui
 from quarterdeck.tui.actions import keyed
-from quarterdeck.tui.actions.keys import use_keys
+from quarterdeck.tui.actions.model import use_keys
 from quarterdeck.tui.options import all_ids, read_options
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit

@@ -9,9 +9,9 @@ from quarterdeck.store.notices import AttentionNotice, NoticeWatch
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ListChanged
 from quarterdeck.store.status import Attention
+from quarterdeck.tui.host_terminal import TerminalAnswered, TerminalIdentity
 from quarterdeck.tui.notices import Messenger, protocol_of, sequence_of
 from quarterdeck.tui.options import NOTICE_OF, Options, is_quiet, read_options
-from quarterdeck.tui.terminal_identity import TerminalAnswered, TerminalIdentity
 from quarterdeck.tui.textual_ext.driver import AltKeyParser
 from quarterdeck.wire.base import utc_now
 from tests.support.waiting import eventually
@@ -173,9 +173,9 @@ async def test_the_answer_is_waited_for_a_moment_and_once(monkeypatch: pytest.Mo
     assert await identity.name() == "kitty(0.35.2)"
     silent = TerminalIdentity()
     silent.expect()
-    monkeypatch.setattr("quarterdeck.tui.terminal_identity.SECONDS", 0.01)
+    monkeypatch.setattr("quarterdeck.tui.host_terminal.ANSWER_SECONDS", 0.01)
     assert await silent.name() == ""
-    monkeypatch.setattr("quarterdeck.tui.terminal_identity.SECONDS", 1e6)
+    monkeypatch.setattr("quarterdeck.tui.host_terminal.ANSWER_SECONDS", 1e6)
     assert await silent.name() == ""
 
 

@@ -10,9 +10,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Label, Static
 
 from quarterdeck.tui.frames import DiffedFrames
+from quarterdeck.tui.host_terminal import TerminalAnswered, TerminalIdentity
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.pictures import PictureView
-from quarterdeck.tui.terminal_identity import TerminalAnswered, TerminalIdentity
 from quarterdeck.tui.textual_ext.driver import ask_identity, install_alt_keys, outlet_driver
 
 

@@ -10,9 +10,9 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from quarterdeck.tui.frames.app import PlacedStrip, ShownScreen, runs
 from quarterdeck.tui.frames.cells import CellMaker, Pens
 from quarterdeck.tui.frames.layout import Shift, find_shift
-from quarterdeck.tui.frames.screen import PlacedStrip, ShownScreen, runs
 from tests.support.visible import visible_rows
 
 WIDTH, HEIGHT, LEFT = 60, 20, 20

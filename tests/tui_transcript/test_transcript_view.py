@@ -4,9 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from quarterdeck.transcript.apply import OWN_TURN
 from quarterdeck.transcript.blocks import MessageBlock, ToolBlock, UserBlock
-from quarterdeck.transcript.fold import Transcript
+from quarterdeck.transcript.fold import OWN_TURN, Transcript
 from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.tui.transcript_view.layout import clock
 from tests.support.shown import shown_strips

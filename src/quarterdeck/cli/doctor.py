@@ -220,8 +220,8 @@ async def _notices() -> Finding:
 
     The cockpit asks the terminal itself, and has the settings.
     """
+    from quarterdeck.tui.host_terminal import TerminalIdentity
     from quarterdeck.tui.notices import Messenger
-    from quarterdeck.tui.terminal_identity import TerminalIdentity
 
     route = await Messenger(lambda _: None, TerminalIdentity()).route()
     if route.protocol == "bell":

@@ -24,12 +24,11 @@ from textual.worker import Worker, WorkerCancelled, WorkerFailed
 from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui import themes
-from quarterdeck.tui.actions.keys import keymap, use_keys
+from quarterdeck.tui.actions.model import keymap, use_keys
 from quarterdeck.tui.frames import DiffedFrames
-from quarterdeck.tui.host_terminal import ending_on_hangup
+from quarterdeck.tui.host_terminal import TerminalAnswered, TerminalIdentity, ending_on_hangup
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.outside import say_later
-from quarterdeck.tui.terminal_identity import TerminalAnswered, TerminalIdentity
 from quarterdeck.tui.textual_ext import toasts
 from quarterdeck.tui.textual_ext.driver import ask_identity, install_alt_keys, outlet_driver
 from quarterdeck.tui.textual_ext.type_ahead import KeyHold, TypeAhead

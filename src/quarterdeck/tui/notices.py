@@ -10,9 +10,15 @@ from datetime import datetime
 
 from quarterdeck.store.notices import AttentionNotice
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.host_terminal import ESCAPE, in_tmux, through_tmux, tmux_client, tmux_passes
+from quarterdeck.tui.host_terminal import (
+    ESCAPE,
+    TerminalIdentity,
+    in_tmux,
+    through_tmux,
+    tmux_client,
+    tmux_passes,
+)
 from quarterdeck.tui.options import Options, is_quiet
-from quarterdeck.tui.terminal_identity import TerminalIdentity
 
 BELL = "\a"
 STRING_END = f"{ESCAPE}\\"

@@ -18,8 +18,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from quarterdeck.store.status import Attention
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext
-from quarterdeck.tui.actions.keys import InvalidKeyNameError, is_text, key_name, shown_name
-from quarterdeck.tui.actions.model import AROUND, TYPING
+from quarterdeck.tui.actions.model import (
+    AROUND,
+    TYPING,
+    InvalidKeyNameError,
+    is_text,
+    key_name,
+    shown_name,
+)
 
 if TYPE_CHECKING:
     from quarterdeck.tui.theme_files import ThemeFiles

@@ -10,8 +10,15 @@ from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING
 
-from quarterdeck.tui.actions.keys import keys_of, shown_key, shown_keys
-from quarterdeck.tui.actions.model import OWN, SHARED_PLACES, Action, KeyContext
+from quarterdeck.tui.actions.model import (
+    OWN,
+    SHARED_PLACES,
+    Action,
+    KeyContext,
+    keys_of,
+    shown_key,
+    shown_keys,
+)
 from quarterdeck.tui.actions.pages import (
     AUTOMATION_PLACES,
     ENVIRONMENT_PLACES,

@@ -29,9 +29,9 @@ from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import ask_for_file, attached_words
 from quarterdeck.tui.kit.key_context import KeyContextChanged
 from quarterdeck.tui.outside import editor, pager
-from quarterdeck.tui.panes import chat_dialogs, chat_settings
+from quarterdeck.tui.panes import chat_dialogs
 from quarterdeck.tui.panes.chat_completions import COMMANDS, find_completions, own_command
-from quarterdeck.tui.panes.chat_dialogs import FindLine
+from quarterdeck.tui.panes.chat_dialogs import FindLine, setting_words
 from quarterdeck.tui.panes.chat_messages import (
     ChatMessages,
     ShownChat,
@@ -243,13 +243,13 @@ class ChatPane(Vertical, TakesKeys):
     @work(exclusive=True, group="chats")
     async def action_pick_model(self) -> None:
         """Choose the model of the next messages; another agent needs another chat."""
-        if agent := await chat_settings.pick_model(self, self.shown):
+        if agent := await chat_dialogs.pick_model(self, self.shown):
             await self._create_chat(agent)
 
     @work(exclusive=True, group="chats")
-    async def action_pick_setting(self, name: chat_settings.SettingName) -> None:
+    async def action_pick_setting(self, name: chat_dialogs.SettingName) -> None:
         """Choose the permission mode or the thinking level."""
-        await chat_settings.choose_setting(self, self.shown, name)
+        await chat_dialogs.choose_setting(self, self.shown, name)
 
     @work(exclusive=True, group="chats")
     async def action_rename_chat(self) -> None:
@@ -339,7 +339,7 @@ class ChatPane(Vertical, TakesKeys):
         self._attached.update(attached_words("next", attachments))
 
     def _show_turn(self, chat: ChatState, replica: ReplicaState) -> None:
-        words = self.shown.problem or turn_words(chat, replica.status) + chat_settings.words(chat)
+        words = self.shown.problem or turn_words(chat, replica.status) + setting_words(chat)
         if words == self._turn_words:
             return
         self._turn_words = words

@@ -11,7 +11,7 @@ from quarterdeck.store.settings import ServiceSettings
 from quarterdeck.store.status import ConnectionState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keyed, prompt_bindings, shown_keys
-from quarterdeck.tui.actions.keys import is_rebound
+from quarterdeck.tui.actions.model import is_rebound
 from quarterdeck.tui.actions.pages import SETTINGS_PARTS
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.kit.rows import ColumnCell, RowList, columns

@@ -25,7 +25,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.message import Message
 
-from quarterdeck.tui.terminal_identity import ANSWERS, BEGUN, TerminalAnswered
+from quarterdeck.tui.host_terminal import ANSWERS, BEGUN, TerminalAnswered
 
 # pyright: reportPrivateUsage=false
 

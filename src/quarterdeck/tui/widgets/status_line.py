@@ -18,7 +18,7 @@ from textual.widget import Widget
 from quarterdeck.store.status import NEEDS_YOU, Attention, ConnectionPhase, ConnectionState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import BY_STATE, KeyContext, brief_keys
-from quarterdeck.tui.actions.keys import key_name
+from quarterdeck.tui.actions.model import key_name
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import MARKS, part_style
 
