@@ -87,7 +87,7 @@ class ChatText(BaseModel):
     """Value of `before` for what precedes it; null at the beginning."""
 
 
-class Patch(BaseModel):
+class ReplicaPatch(BaseModel):
     """What was changed in a repository."""
 
     repository: str
@@ -275,7 +275,7 @@ class ReplicaTools:
         against: Annotated[
             Against, Field(description="All changes since the base, commits, or uncommitted ones.")
         ] = Against.BASE,
-    ) -> Patch:
+    ) -> ReplicaPatch:
         """Return what was changed in a replica as a patch. Never wakes the replica."""
         patch = bytearray()
         async with self._open_client() as client:
@@ -285,7 +285,7 @@ class ReplicaTools:
                     patch += part
                     if len(patch) > PATCH_BYTES:
                         break
-        return Patch(
+        return ReplicaPatch(
             repository=name,
             patch=patch[:PATCH_BYTES].decode(errors="replace"),
             is_complete=len(patch) <= PATCH_BYTES,

@@ -25,7 +25,7 @@ warnings.filterwarnings("error", category=Image.DecompressionBombWarning)
 
 
 @dataclass(frozen=True)
-class Picture:
+class DecodedPicture:
     """An image small enough to be kept, and its original properties."""
 
     pixels: Image.Image
@@ -34,7 +34,7 @@ class Picture:
     height: int
 
 
-def decoded(content: bytes) -> Picture:
+def decoded(content: bytes) -> DecodedPicture:
     """Return the first frame of an image, upright.
 
     Raises:
@@ -43,7 +43,7 @@ def decoded(content: bytes) -> Picture:
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             width, height = image.size
-            return Picture(_small(image), image.format or "", width, height)
+            return DecodedPicture(_small(image), image.format or "", width, height)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise NotShownError(f"More than {MOST_PIXELS // 1_000_000} million pixels.") from error
     except Image.UnidentifiedImageError as error:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from quarterdeck.tui.app import Cockpit
-    from quarterdeck.tui.picture_decoder import Picture as Decoded
+    from quarterdeck.tui.picture_decoder import DecodedPicture
 
 
 UPPER = "\u2580"
@@ -217,7 +217,7 @@ class Drawer:
 
     def __init__(self, content: bytes) -> None:
         self._content = content
-        self._decoded: Decoded | None = None
+        self._decoded: DecodedPicture | None = None
         self.summary = ""
 
     def draw(self, room: Size, way: Way) -> Picture | list[Strip]:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from quarterdeck.agents.acp.options import OptionState, Usage
 from quarterdeck.agents.acp.sdk import Connection, RequestError
 from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest, Todos, is_update
-from quarterdeck.agents.acp.terminal_output import TerminalOutput
+from quarterdeck.agents.acp.terminal_output import ToolCallOutput
 from quarterdeck.agents.objects import as_object
 from quarterdeck.agents.port import AgentError, StopReason
 from quarterdeck.agents.presets import Preset
@@ -277,7 +277,7 @@ class AgentLink(ProcessLink):
         self._own_turn_end = preset.traps.own_turn_end
         self._recorder = recorder
         self._requests = requests
-        self._outputs = TerminalOutput(self._record)
+        self._outputs = ToolCallOutput(self._record)
         self._calls = OpenCalls()
         self._connection = Connection(self._handle, self._transport)
         self.usage = Usage(preset.traps.usage_adds_up)

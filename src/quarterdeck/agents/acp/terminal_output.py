@@ -20,7 +20,7 @@ _ENDED = frozenset({"completed", "failed"})
 _NAMES = frozenset({"sessionUpdate", "toolCallId"})
 
 
-class TerminalOutput:
+class ToolCallOutput:
     """The output of a session's commands. `show` receives updates with the output so far."""
 
     def __init__(self, show: Callable[[Update], Awaitable[None]]) -> None:

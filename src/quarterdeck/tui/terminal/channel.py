@@ -39,7 +39,7 @@ LINK = struct.Struct("<IHHB")
 """A number, a cell in view, and 1 for where the reader is instead."""
 
 
-class Command(IntEnum):
+class EmulatorCommand(IntEnum):
     """Messages from the cockpit."""
 
     OPEN = 1

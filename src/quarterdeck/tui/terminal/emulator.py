@@ -17,7 +17,7 @@ from quarterdeck.tui.terminal.channel import (
     SELECT,
     SIZE,
     BadFrameError,
-    Command,
+    EmulatorCommand,
     FrameDelta,
     Parcel,
     Report,
@@ -225,7 +225,7 @@ class Emulator:
         self._history = OutputHistory(cols, rows)
         self._modes = TerminalMode.NONE
         self.strikes = 0
-        self._send_command(Command.CLOSE)
+        self._send_command(EmulatorCommand.CLOSE)
         self._detach(EmulatorPhase.WAITING)
         self._wanted()
 
@@ -234,7 +234,7 @@ class Emulator:
         if (size := Resize(cols, rows)) != self._history.size:
             self._history.resize(cols, rows)
             if self.phase is EmulatorPhase.ATTACHED:
-                self._send_command(Command.RESIZE, SIZE.pack(size.cols, size.rows))
+                self._send_command(EmulatorCommand.RESIZE, SIZE.pack(size.cols, size.rows))
 
     # --- actions of the reader ---
 
@@ -242,73 +242,73 @@ class Emulator:
         """Request frames, starting with the whole screen."""
         self._shown = True
         if self.phase is EmulatorPhase.ATTACHED:
-            self._send_command(Command.SHOW)
+            self._send_command(EmulatorCommand.SHOW)
 
     def hide(self) -> None:
         """Stop requesting frames; output is still processed."""
         self._shown = False
-        self._send_command(Command.HIDE)
+        self._send_command(EmulatorCommand.HIDE)
 
     def painted(self) -> None:
         """Note that the last frame is on the screen; the next may come."""
-        self._send_command(Command.PAINTED)
+        self._send_command(EmulatorCommand.PAINTED)
 
     def scroll(self, lines: int) -> None:
         """Move the part in view; negative is back."""
-        self._send_command(Command.SCROLL, LINES.pack(lines))
+        self._send_command(EmulatorCommand.SCROLL, LINES.pack(lines))
 
     def scroll_to_bottom(self) -> None:
         """Show the newest rows again."""
-        self._send_command(Command.BOTTOM)
+        self._send_command(EmulatorCommand.BOTTOM)
 
     def select_from(self, x: int, y: int, kind: SelectionKind) -> None:
         """Start a selection at a cell in view."""
-        self._send_command(Command.SELECT, SELECT.pack(kind, x, y))
+        self._send_command(EmulatorCommand.SELECT, SELECT.pack(kind, x, y))
 
     def select_to(self, x: int, y: int) -> None:
         """Extend the selection to a cell in view."""
-        self._send_command(Command.SELECT, SELECT.pack(EXTEND, x, y))
+        self._send_command(EmulatorCommand.SELECT, SELECT.pack(EXTEND, x, y))
 
     def clear_selection(self) -> None:
         """Clear the selection."""
-        self._send_command(Command.SELECT, SELECT.pack(CLEAR, 0, 0))
+        self._send_command(EmulatorCommand.SELECT, SELECT.pack(CLEAR, 0, 0))
 
     def start_reading(self) -> None:
         """Note that the reader takes the cursor; see `ghostty.GhosttyCore` for this and what follows."""
-        self._send_command(Command.READING, b"\1")
+        self._send_command(EmulatorCommand.READING, b"\1")
 
     def stop_reading(self) -> None:
         """Note that the cursor is the program's again."""
-        self._send_command(Command.READING, b"\0")
+        self._send_command(EmulatorCommand.READING, b"\0")
 
     def read(self, step: Step) -> None:
         """Move the reader, or mark."""
-        self._send_command(Command.READ, bytes([step]))
+        self._send_command(EmulatorCommand.READ, bytes([step]))
 
     def find(self, text: str) -> None:
         """Search backwards from where the search started."""
-        self._send_command(Command.FIND, text.encode("utf-8", "ignore"))
+        self._send_command(EmulatorCommand.FIND, text.encode("utf-8", "ignore"))
 
     async def link_at(self, x: int, y: int) -> str:
         """Return the link at a cell in view; empty when there is none."""
-        return await self._ask(Command.LINK, x, y, 0)
+        return await self._ask(EmulatorCommand.LINK, x, y, 0)
 
     async def link_here(self) -> str:
         """Return the link at the reader's position."""
-        return await self._ask(Command.LINK, 0, 0, 1)
+        return await self._ask(EmulatorCommand.LINK, 0, 0, 1)
 
     def set_colors(self, foreground: Rgb, background: Rgb) -> None:
         """Set the theme's colors, which programs may ask for."""
         self._colors = COLORS.pack(*foreground, *background)
-        self._send_command(Command.COLORS, self._colors)
+        self._send_command(EmulatorCommand.COLORS, self._colors)
 
     async def selected_text(self) -> str:
         """Return the selected text; empty without a selection, or when the process ended meanwhile."""
-        return await self._ask(Command.COPY)
+        return await self._ask(EmulatorCommand.COPY)
 
     def close(self) -> None:
         """Forget the terminal."""
-        self._send_command(Command.CLOSE)
+        self._send_command(EmulatorCommand.CLOSE)
         self._detach(EmulatorPhase.CLOSED)
 
     # --- for the host ---
@@ -323,18 +323,20 @@ class Emulator:
         history = self._history
         self.strikes += 1
         self._sink.on_restart()
-        self._send_command(Command.OPEN, SIZE.pack(history.start.cols, history.start.rows))
+        self._send_command(EmulatorCommand.OPEN, SIZE.pack(history.start.cols, history.start.rows))
         if self._colors:
-            self._send_command(Command.COLORS, self._colors)
+            self._send_command(EmulatorCommand.COLORS, self._colors)
         if history.trimmed:
-            self._send_command(Command.REPLAY, restore(self._modes) + restore_flags(self._modes))
+            self._send_command(
+                EmulatorCommand.REPLAY, restore(self._modes) + restore_flags(self._modes)
+            )
         entries, place = history.since(0)
         for entry in entries:
             await self._room()
             if self._child is not child:
                 return
             self._pour(entry)
-        await self._ask(Command.SYNC)
+        await self._ask(EmulatorCommand.SYNC)
         if self._child is not child:
             return
         for entry in history.since(place)[0]:
@@ -344,7 +346,7 @@ class Emulator:
     def _pour(self, entry: Entry) -> None:
         match entry:
             case Resize(cols, rows):
-                self._send_command(Command.RESIZE, SIZE.pack(cols, rows))
+                self._send_command(EmulatorCommand.RESIZE, SIZE.pack(cols, rows))
             case OutputChunk():
                 self._send(entry)
 
@@ -352,7 +354,7 @@ class Emulator:
         self.strikes = 0
         self.phase = EmulatorPhase.ATTACHED
         if self._shown:
-            self._send_command(Command.SHOW)
+            self._send_command(EmulatorCommand.SHOW)
         self._wake()
 
     def lost(self) -> None:
@@ -398,15 +400,17 @@ class Emulator:
 
     def _send(self, chunk: OutputChunk) -> None:
         # What was sent once is not answered twice, even if a process died because of it.
-        self._send_command(Command.FEED if chunk.answer else Command.REPLAY, chunk.data)
+        self._send_command(
+            EmulatorCommand.FEED if chunk.answer else EmulatorCommand.REPLAY, chunk.data
+        )
         chunk.answer = False
         self._on_way += len(chunk.data)
 
-    def _send_command(self, command: Command, body: bytes = b"") -> None:
+    def _send_command(self, command: EmulatorCommand, body: bytes = b"") -> None:
         if self._child is not None:
             self._child.say(command, self.number, body)
 
-    async def _ask(self, command: Command, *rest: int) -> str:
+    async def _ask(self, command: EmulatorCommand, *rest: int) -> str:
         if self._child is None:
             return ""
         self._last_query += 1

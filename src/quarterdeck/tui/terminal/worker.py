@@ -21,7 +21,7 @@ from quarterdeck.tui.terminal.channel import (
     NUMBER,
     SELECT,
     SIZE,
-    Command,
+    EmulatorCommand,
     FrameEncoder,
     Parcel,
     Report,
@@ -64,28 +64,28 @@ class EmulatedTerminal:
     def take(self, kind: int, body: bytes) -> None:
         """Carry out one command."""
         match kind:
-            case Command.FEED | Command.REPLAY:
-                self._feed(body, answer=kind == Command.FEED)
-            case Command.PAINTED:
+            case EmulatorCommand.FEED | EmulatorCommand.REPLAY:
+                self._feed(body, answer=kind == EmulatorCommand.FEED)
+            case EmulatorCommand.PAINTED:
                 self._painting = False
                 return
-            case Command.COPY:
+            case EmulatorCommand.COPY:
                 self._report(Report.COPIED, body[:4] + self._core.selected_text().encode())
                 return
-            case Command.LINK:
+            case EmulatorCommand.LINK:
                 number, x, y, here = LINK.unpack(body)
                 uri = self._core.link_here() if here else self._core.link_at(x, y)
                 self._report(Report.LINKED, NUMBER.pack(number) + uri.encode())
                 return
-            case Command.SYNC:
+            case EmulatorCommand.SYNC:
                 # Reading the screen is part of the proof that these bytes can be shown.
                 self._core.take_rows()
                 self._core.invalidate()
                 self._report(Report.SYNCED, body[:4])
-            case Command.SHOW:
+            case EmulatorCommand.SHOW:
                 self._core.invalidate()
                 self._shown, self._painting, self._last = True, False, None
-            case Command.HIDE:
+            case EmulatorCommand.HIDE:
                 self._shown = False
             case _:
                 self._change(kind, body)
@@ -93,23 +93,23 @@ class EmulatedTerminal:
 
     def _change(self, kind: int, body: bytes) -> None:
         match kind:
-            case Command.RESIZE:
+            case EmulatorCommand.RESIZE:
                 self._core.resize(*SIZE.unpack(body))
-            case Command.SCROLL:
+            case EmulatorCommand.SCROLL:
                 self._core.scroll(LINES.unpack(body)[0])
-            case Command.BOTTOM:
+            case EmulatorCommand.BOTTOM:
                 self._core.scroll_to_bottom()
-            case Command.SELECT:
+            case EmulatorCommand.SELECT:
                 self._select(*SELECT.unpack(body))
-            case Command.READING if body[0]:
+            case EmulatorCommand.READING if body[0]:
                 self._core.start_reading()
-            case Command.READING:
+            case EmulatorCommand.READING:
                 self._core.stop_reading()
-            case Command.READ:
+            case EmulatorCommand.READ:
                 self._core.read(Step(body[0]))
-            case Command.FIND:
+            case EmulatorCommand.FIND:
                 self._core.find(body.decode())
-            case Command.COLORS:
+            case EmulatorCommand.COLORS:
                 colors = COLORS.unpack(body)
                 self._core.set_colors(colors[:3], colors[3:])
             case _:
@@ -224,14 +224,14 @@ class TerminalWorker:
 
     def _take(self, parcel: Parcel, consumed: dict[int, int]) -> None:
         kind, terminal, body = parcel
-        if kind == Command.OPEN:
+        if kind == EmulatorCommand.OPEN:
             self._close(terminal)
             self._sessions[terminal] = EmulatedTerminal(body, self._reporter(terminal))
-        elif kind == Command.CLOSE:
+        elif kind == EmulatorCommand.CLOSE:
             self._close(terminal)
         elif session := self._sessions.get(terminal):
             session.take(kind, body)
-        if kind in (Command.FEED, Command.REPLAY):
+        if kind in (EmulatorCommand.FEED, EmulatorCommand.REPLAY):
             consumed[terminal] = consumed.get(terminal, 0) + len(body)
 
     def _reporter(self, terminal: int) -> Callable[[Report, bytes], None]:

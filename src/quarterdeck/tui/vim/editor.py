@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from quarterdeck.tui.vim.motions import SAME, Motions, Span, whole_lines
+from quarterdeck.tui.vim.motions import SAME, Motions, TextRange, whole_lines
 from quarterdeck.tui.vim.text import first_text, last_column, line_end, line_start, lines_away
 
 MOST_UNDONE = 200
@@ -431,7 +431,7 @@ class VimEditor:
             below = lines_away(self.text, self.cursor, (count or 1) - 1)
             if below is None:
                 return
-            span = Span(self.cursor, below, self.cursor, lines=True)
+            span = TextRange(self.cursor, below, self.cursor, lines=True)
             keys: tuple[str, ...] = (key,)
         else:
             found, keys = yield from self._read(key, count, operator)
@@ -441,7 +441,7 @@ class VimEditor:
         change = Change((operator, *keys), count or 1)
         self._apply(operator, span, change)
 
-    def _apply(self, operator: str, span: Span, change: Change) -> None:
+    def _apply(self, operator: str, span: TextRange, change: Change) -> None:
         """Carry out an operator on a part of the text."""
         before = self._snapshot()
         start, end = sorted((span.start, span.end))
@@ -477,7 +477,7 @@ class VimEditor:
 
     def _read(
         self, key: str, count: int | None, operator: str
-    ) -> Generator[None, str, tuple[Span | None, tuple[str, ...]]]:
+    ) -> Generator[None, str, tuple[TextRange | None, tuple[str, ...]]]:
         objects = bool(operator) or self.mode is not Mode.NORMAL
         return self._motions.read(self.text, self.cursor, key, count, operator, objects=objects)
 
@@ -500,7 +500,7 @@ class VimEditor:
             case "d" | "c" | "y" as operator:
                 change = self._as_keys(operator)
                 self.mode, self.cursor = Mode.NORMAL, first
-                self._apply(operator, Span(first, last, first, lines), change)
+                self._apply(operator, TextRange(first, last, first, lines), change)
             case "J":
                 count = self._selected_lines
                 self.mode, self.cursor, before = Mode.NORMAL, first, self._snapshot()

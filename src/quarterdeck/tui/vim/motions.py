@@ -44,7 +44,7 @@ _EXCLUSIVE: Final = frozenset("bB{}")
 
 
 @dataclass(frozen=True)
-class Span:
+class TextRange:
     """A part of the text; `end` is not in it. `target` is where the motion leads."""
 
     start: int
@@ -53,14 +53,14 @@ class Span:
     lines: bool = False
 
 
-def _up_to(text: str, first: int, last: int, target: int) -> Span:
+def _up_to(text: str, first: int, last: int, target: int) -> TextRange:
     """Return a part that ends before `last`: at the start of a line, before the line break there."""
     if last == line_start(text, last) > line_start(text, first):
-        return Span(first, last - 1, target, lines=first <= first_text(text, first))
-    return Span(first, last, target)
+        return TextRange(first, last - 1, target, lines=first <= first_text(text, first))
+    return TextRange(first, last, target)
 
 
-def whole_lines(text: str, span: Span) -> Span:
+def whole_lines(text: str, span: TextRange) -> TextRange:
     """Return whole lines for a part of several that leaves only blanks of them."""
     start, end = sorted((span.start, span.end))
     before = text[line_start(text, start) : start]
@@ -83,7 +83,7 @@ class Motions:
 
     def read(
         self, text: str, at: int, key: str, count: int | None, operator: str, *, objects: bool
-    ) -> Generator[None, str, tuple[Span | None, tuple[str, ...]]]:
+    ) -> Generator[None, str, tuple[TextRange | None, tuple[str, ...]]]:
         """Read the rest of a motion from its first key on.
 
         Return what it covers, None when it leads nowhere, and its keys. With an operator, the part is
@@ -104,7 +104,7 @@ class Motions:
             case "i" | "a" if objects:
                 name = yield
                 found = text_object(text, at, name, around=key == "a")
-                keys, span = (key, name), Span(*found, found[0]) if found else None
+                keys, span = (key, name), TextRange(*found, found[0]) if found else None
             case "g":
                 keys = (key, (yield))
                 span = self._span(text, at, "".join(keys), count, operator)
@@ -112,12 +112,14 @@ class Motions:
                 span = self._span(text, at, key, count, operator)
         return span, keys
 
-    def _span(self, text: str, at: int, key: str, count: int | None, operator: str) -> Span | None:
+    def _span(
+        self, text: str, at: int, key: str, count: int | None, operator: str
+    ) -> TextRange | None:
         target = self._target(text, at, key, count)
         if target is None:
             return None
         if key in _LINEWISE:
-            return Span(at, target, target, lines=True)
+            return TextRange(at, target, target, lines=True)
         if key in ("w", "W") and operator:
             return _words(text, at, key == "W", count or 1, operator)
         if key == "$":
@@ -128,7 +130,7 @@ class Motions:
         first, last = sorted((at, target + inclusive))
         if operator and key in _EXCLUSIVE:
             return _up_to(text, first, last, target)
-        return Span(first, last, target)
+        return TextRange(first, last, target)
 
     def _target(self, text: str, at: int, key: str, count: int | None) -> int | None:
         times = count or 1
@@ -187,18 +189,18 @@ def _paragraphs(text: str, at: int, by: Literal[-1, 1], times: int) -> int | Non
     return at
 
 
-def _words(text: str, at: int, big: bool, times: int, operator: str) -> Span:
+def _words(text: str, at: int, big: bool, times: int, operator: str) -> TextRange:
     """Return what an operator takes of words: not the line break after the last one."""
     if operator == "c" and kind_of(text[at : at + 1] or " ", big):
         end = _moved(word_end, text, run_end(text, at, big), big, times - 1)
-        return Span(at, end + 1, at)
+        return TextRange(at, end + 1, at)
     last = _moved(next_word, text, at, big, times - 1)
     end = next_word(text, last, big)
     if "\n" in text[last:end]:
         if is_empty_line(text, last):
             return _up_to(text, at, last + 1, at)
         end = line_end(text, last)
-    return Span(at, end, at)
+    return TextRange(at, end, at)
 
 
 def _search(
@@ -209,7 +211,7 @@ def _search(
     operator: str,
     *,
     again: bool = False,
-) -> Span | None:
+) -> TextRange | None:
     """Return the way to a character in this line."""
     command, character = search
     if not command or len(character) != 1:
@@ -227,4 +229,4 @@ def _search(
         if place < 0:
             return None
     target = place - till
-    return Span(at, target + bool(operator and by > 0), target)
+    return TextRange(at, target + bool(operator and by > 0), target)

@@ -31,8 +31,8 @@ from quarterdeck.tui.text import fit, wrapped
 from quarterdeck.tui.textual_ext.type_ahead import keys_typed
 from quarterdeck.tui.themes import MARKS, part_style
 from quarterdeck.tui.widgets.replica_rows import (
-    Cell,
     Line,
+    ListCell,
     age_lasts,
     column_at,
     group_line,
@@ -397,7 +397,9 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         if not self._lines:
             texts = wrapped(self.empty, self._width - 2)
             text = texts[line] if line < len(texts) else ""
-            return self._strip((Cell(f" {fit(text, self._width - 1)}", "empty"),), self.rich_style)
+            return self._strip(
+                (ListCell(f" {fit(text, self._width - 1)}", "empty"),), self.rich_style
+            )
         if y == self._top:
             self._forget_hidden()
         self._drawn[line] = content = self._content(line)

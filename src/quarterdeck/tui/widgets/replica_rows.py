@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quarterdeck.store.replicas import ReplicaState
 
 
-class Cell(NamedTuple):
+class ListCell(NamedTuple):
     """A part of a line. `look` is the component `list--LOOK`, empty for that of the list."""
 
     text: str
@@ -30,7 +30,7 @@ class Cell(NamedTuple):
     bold: bool = False
 
 
-Line = tuple[Cell, ...]
+Line = tuple[ListCell, ...]
 
 SIGNS_WIDTH = 3
 """Cells for the mark and the state before a name."""
@@ -49,8 +49,8 @@ GAP = 2
 
 def _signs(state: "ReplicaState", marked: bool, pinned: bool) -> Line:
     mark = MARKS[state.attention]
-    before = Cell(MARKED, "marked") if marked else Cell(PIN if pinned else " ", "note")
-    return (before, Cell(f"{mark.sign} ", mark.color))
+    before = ListCell(MARKED, "marked") if marked else ListCell(PIN if pinned else " ", "note")
+    return (before, ListCell(f"{mark.sign} ", mark.color))
 
 
 def _is_bold(state: "ReplicaState") -> bool:
@@ -75,13 +75,13 @@ def sidebar_line(
     tail = f"{tail} " if tail and pull.text else tail
     return (
         *_signs(state, marked, pinned),
-        *([Cell(prefix, "note")] if prefix else []),
-        Cell(
+        *([ListCell(prefix, "note")] if prefix else []),
+        ListCell(
             fit(name, room - cell_len(tail + pull.text)).removeprefix(prefix), bold=_is_bold(state)
         ),
-        Cell(tail, "note"),
+        ListCell(tail, "note"),
         pull,
-        Cell(" " + fit(note, width - SIGNS_WIDTH - room - 1), "note"),
+        ListCell(" " + fit(note, width - SIGNS_WIDTH - room - 1), "note"),
     )
 
 
@@ -96,7 +96,7 @@ def _name_room(name: int, note: int, width: int) -> int:
     return beside if beside >= LEAST_NAME else room
 
 
-def _tail(state: "ReplicaState", left: int, *, narrow: bool) -> tuple[str, Cell]:
+def _tail(state: "ReplicaState", left: int, *, narrow: bool) -> tuple[str, ListCell]:
     """Return the facts that fit next to the name: branch and distance, and pull request.
 
     In a `narrow` list the pull request alone.
@@ -105,18 +105,18 @@ def _tail(state: "ReplicaState", left: int, *, narrow: bool) -> tuple[str, Cell]
     distance = distance_of(state)
     both = " ".join(part for part in (branch, distance) if part)
     pull = _pull(state)
-    tails = ((both, pull), (distance, pull), ("", pull), (distance, Cell("")))
+    tails = ((both, pull), (distance, pull), ("", pull), (distance, ListCell("")))
     fitting = (tail for tail in tails if cell_len(" ".join(_texts(*tail))) <= left)
-    return next((tail for tail in fitting if not (narrow and tail[0])), ("", Cell("")))
+    return next((tail for tail in fitting if not (narrow and tail[0])), ("", ListCell("")))
 
 
-def _texts(tail: str, pull: Cell) -> list[str]:
+def _texts(tail: str, pull: ListCell) -> list[str]:
     return [text for text in (tail, pull.text) if text]
 
 
-def _pull(state: "ReplicaState") -> Cell:
+def _pull(state: "ReplicaState") -> ListCell:
     mark = pull_mark(state)
-    return Cell(mark.sign, mark.color) if mark is not None else Cell("")
+    return ListCell(mark.sign, mark.color) if mark is not None else ListCell("")
 
 
 def group_line(name: str, states: "Sequence[ReplicaState]", width: int) -> Line:
@@ -127,7 +127,7 @@ def group_line(name: str, states: "Sequence[ReplicaState]", width: int) -> Line:
     count = f"  {len(states)}"
     room = max(0, width - 1 - cell_len(count + asking))
     words = " " + fit(name, min(cell_len(one_line(name)), room)) + count
-    return (Cell(words, "group"), Cell(asking, sign.color))
+    return (ListCell(words, "group"), ListCell(asking, sign.color))
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Column:
     key: SortKey
     width: int
     rank: int
-    cell: "Callable[[ReplicaState, datetime], Cell]"
+    cell: "Callable[[ReplicaState, datetime], ListCell]"
     most: int = 0
     """Width that it may grow to."""
 
@@ -145,24 +145,26 @@ class Column:
 COLUMNS = (
     Column(SortKey.NAME, LEAST_NAME, 0, lambda state, _: _name(state), 32),
     Column(SortKey.ATTENTION, NOTE_WIDTH, 1, lambda state, _: _state(state)),
-    Column(SortKey.SERVICE, 8, 1, lambda state, _: Cell(one_line(state.service), "note"), 16),
-    Column(SortKey.AGENT, 8, 5, lambda state, _: Cell(state.agent, "note")),
-    Column(SortKey.BRANCH, 16, 6, lambda state, _: Cell(state.repository_and_branch, "note"), 40),
-    Column(SortKey.CHANGES, 11, 3, lambda state, _: Cell(changes_of(state))),
-    Column(SortKey.AHEAD, 7, 8, lambda state, _: Cell(distance_of(state), "note")),
+    Column(SortKey.SERVICE, 8, 1, lambda state, _: ListCell(one_line(state.service), "note"), 16),
+    Column(SortKey.AGENT, 8, 5, lambda state, _: ListCell(state.agent, "note")),
+    Column(
+        SortKey.BRANCH, 16, 6, lambda state, _: ListCell(state.repository_and_branch, "note"), 40
+    ),
+    Column(SortKey.CHANGES, 11, 3, lambda state, _: ListCell(changes_of(state))),
+    Column(SortKey.AHEAD, 7, 8, lambda state, _: ListCell(distance_of(state), "note")),
     Column(SortKey.PULL, 11, 4, lambda state, _: _pull(state)),
-    Column(SortKey.CONTEXT, 4, 7, lambda state, _: Cell(_context(state), "note")),
-    Column(SortKey.AGE, 4, 2, lambda state, now: Cell(age(state.active_at, now), "note")),
+    Column(SortKey.CONTEXT, 4, 7, lambda state, _: ListCell(_context(state), "note")),
+    Column(SortKey.AGE, 4, 2, lambda state, now: ListCell(age(state.active_at, now), "note")),
 )
 
 
-def _name(state: "ReplicaState") -> Cell:
-    return Cell(name_line(state.name), bold=_is_bold(state))
+def _name(state: "ReplicaState") -> ListCell:
+    return ListCell(name_line(state.name), bold=_is_bold(state))
 
 
-def _state(state: "ReplicaState") -> Cell:
+def _state(state: "ReplicaState") -> ListCell:
     mark = MARKS[state.attention]
-    return Cell(mark.word, mark.color)
+    return ListCell(mark.word, mark.color)
 
 
 def _context(state: "ReplicaState") -> str:
@@ -212,11 +214,11 @@ def table_line(
 
 def head_line(view: ListView, width: int, *, several: bool = False) -> Line:
     """Return the titles of the table's columns; the one that it is sorted by has a sign."""
-    cells = [Cell(" " * SIGNS_WIDTH, "head")]
+    cells = [ListCell(" " * SIGNS_WIDTH, "head")]
     for column, room in fitting_columns(width, several=several):
         sorted_by = column.key is view.sort
         title = column.key.upper() + (("▴" if view.reverse else "▾") if sorted_by else "")
-        cells.append(Cell(fit(title, room) + " " * GAP, "head", sorted_by))
+        cells.append(ListCell(fit(title, room) + " " * GAP, "head", sorted_by))
     return tuple(cells)
 
 
