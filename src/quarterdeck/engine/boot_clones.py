@@ -21,7 +21,7 @@ from quarterdeck.engine.dial_home import ServiceAddress
 from quarterdeck.engine.journal import FILE_NAME
 from quarterdeck.local.files import read_file, write_file
 from quarterdeck.local.processes import end_process
-from quarterdeck.wire.dial_home import BootClone, BootConfig, Uncommitted
+from quarterdeck.wire.dial_home import BootClone, BootConfig, UncommittedPack
 from quarterdeck.wire.saves import FILES_REF, PLAIN, SAVED_REF, STASHES, WorkSave, saved_refs
 
 _LAST_LINES = 5
@@ -237,7 +237,7 @@ class _Clone(_Repository):
         if clone.uncommitted is not None:
             await self._restore(clone.uncommitted)
 
-    async def _restore(self, changes: Uncommitted) -> None:
+    async def _restore(self, changes: UncommittedPack) -> None:
         """Put the changes into the files, uncommitted."""
         pack = ("index-pack", "--stdin", "--fix-thin", "--strict")
         await self._git(*pack, data=await asyncio.to_thread(b64decode, changes.pack))

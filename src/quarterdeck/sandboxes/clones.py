@@ -20,7 +20,7 @@ from quarterdeck.sandboxes.record import CloneBook, CloneEntry, Mode, load_book,
 from quarterdeck.sandboxes.sources import safe_name, spellings, without_password
 from quarterdeck.sandboxes.trees import Entered, remove_tree, walk
 from quarterdeck.wire.base import shown
-from quarterdeck.wire.dial_home import BootClone, Uncommitted
+from quarterdeck.wire.dial_home import BootClone, UncommittedPack
 from quarterdeck.wire.git_state import EngineRepository
 
 CHECKOUT_SECONDS = 1800.0
@@ -351,7 +351,7 @@ def boot_clone(
         default_branch=source.default_branch,
         git_config=carried_origin(source),
         uncommitted=changes
-        and Uncommitted(
+        and UncommittedPack(
             commit=changes.commit, pack=b64encode(changes.pack).decode(), ref=START_REF
         ),
     )

@@ -360,7 +360,7 @@ class Sources(Protocol):
         ...
 
 
-class Switchboard(Protocol):
+class SandboxStreams(Protocol):
     """Byte streams into running sandboxes."""
 
     async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -382,7 +382,7 @@ class Switchboard(Protocol):
         ...
 
 
-class Saves(Protocol):
+class SandboxFiles(Protocol):
     """What remains of a workspace while nothing of it runs."""
 
     async def pack(self, workspace_id: str) -> None:
@@ -450,7 +450,7 @@ class SavedWork(Protocol):
     ) -> AsyncGenerator[bytes]: ...
 
 
-class SandboxDriver(Switchboard, Saves, Protocol):
+class SandboxDriver(SandboxStreams, SandboxFiles, Protocol):
     """Provisions, starts, finds and destroys sandboxes, each named by its workspace's id."""
 
     @property

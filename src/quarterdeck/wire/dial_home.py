@@ -45,7 +45,7 @@ class Destination(CamelRecord):
     port: int | None = None
 
 
-class Uncommitted(CamelRecord):
+class UncommittedPack(CamelRecord):
     """The user's uncommitted changes, for a new clone: a commit, and a pack with its objects."""
 
     commit: str
@@ -71,7 +71,7 @@ class BootClone(CamelRecord):
     default_branch: str
     git_config: str = ""
     """Lines for the clone's configuration."""
-    uncommitted: Uncommitted | None = None
+    uncommitted: UncommittedPack | None = None
 
 
 class BootConfig(CamelRecord):

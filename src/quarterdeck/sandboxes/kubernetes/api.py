@@ -20,7 +20,7 @@ _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _MERGE = "application/merge-patch+json"
 
 
-class UnreachableError(Exception):
+class ClusterUnreachableError(Exception):
     """The API server does not answer, or not to these credentials. The text is for a person."""
 
 
@@ -73,7 +73,7 @@ class KubernetesApi:
                     await self.close()
             status, text = await self._try(method, path, body, query)
         if status == 401 and not is_log:  # of a log it may be the node's answer to the API server
-            raise UnreachableError(
+            raise ClusterUnreachableError(
                 "The cluster does not accept the service's credentials. Renew those of the "
                 f"{self._where()}."
             )
@@ -106,13 +106,13 @@ class KubernetesApi:
             async with response:
                 return response.status, await response.text(errors="replace")
         except ConfigException as e:
-            raise UnreachableError(
+            raise ClusterUnreachableError(
                 f"The cluster is not known: {e}. Name a context of the kubeconfig in "
                 "[sandboxes.kubernetes], or set KUBECONFIG for the service."
             ) from e
         except (aiohttp.ClientError, OSError, TimeoutError) as e:
             host = self._client.configuration.host if self._client else self._where()
-            raise UnreachableError(
+            raise ClusterUnreachableError(
                 f"The API server of the cluster does not answer at {host}. ({e or 'time-out'})"
             ) from e
 

@@ -23,7 +23,11 @@ from uuid import uuid4
 
 from quarterdeck.sandboxes.containers import Container, Launch
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
-from quarterdeck.sandboxes.kubernetes.api import ApiRefusedError, KubernetesApi, UnreachableError
+from quarterdeck.sandboxes.kubernetes.api import (
+    ApiRefusedError,
+    ClusterUnreachableError,
+    KubernetesApi,
+)
 from quarterdeck.sandboxes.kubernetes.judging import containers, is_lost, judge, wanted_pod
 from quarterdeck.sandboxes.kubernetes.objects import (
     COMMAND,
@@ -141,7 +145,7 @@ class KubernetesContainers:
     ) -> Any:
         try:
             return await self._api.request(method, path, body, query)
-        except UnreachableError as e:
+        except ClusterUnreachableError as e:
             raise self._away(str(e), e) from e
         except ApiRefusedError as e:
             if e.status != 403:
