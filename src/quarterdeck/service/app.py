@@ -18,8 +18,8 @@ from quarterdeck.service.automations.routes import (
     host_webhooks_router,
 )
 from quarterdeck.service.chats.routes import chats_router, history_router, messages_router
-from quarterdeck.service.environments.part_routes import environment_parts_router
 from quarterdeck.service.environments.routes import (
+    environment_parts_router,
     environments_router,
     hook_tests_router,
     warm_pools_router,
