@@ -58,7 +58,7 @@ from quarterdeck.store.automation_draft import coming
 from quarterdeck.store.environment_paste import counts_text, parse, plan
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.transcript.images import dimensions
-from quarterdeck.tui.picture_decoder import LONGEST_SIDE, decoded
+from quarterdeck.tui.picture_codec import LONGEST_SIDE, decoded
 from quarterdeck.tui.pictures import NotShownError
 from quarterdeck.tui.terminal.channel import FrameEncoder
 from quarterdeck.tui.terminal.decoder import FrameDecoder

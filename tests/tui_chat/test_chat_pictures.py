@@ -21,7 +21,7 @@ from textual.widgets import Static
 from quarterdeck.tui import host_terminal as outer
 from quarterdeck.tui.app import Cockpit
 from quarterdeck.tui.frames.cells import CellMaker, Pens
-from quarterdeck.tui.picture_decoder import BACKDROP, LONGEST_SIDE, decoded
+from quarterdeck.tui.picture_codec import BACKDROP, LONGEST_SIDE, decoded
 from quarterdeck.tui.pictures import (
     UPPER,
     NotShownError,

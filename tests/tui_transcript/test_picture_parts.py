@@ -17,7 +17,7 @@ from textual.strip import Strip
 from quarterdeck.tui.frames.cells import CellMaker, Pens
 from quarterdeck.tui.frames.graphics import MARK, KittyPicture, Pictures, SixelPicture
 from quarterdeck.tui.frames.pace import Pacing
-from quarterdeck.tui.picture_encoder import as_png, as_sixels
+from quarterdeck.tui.picture_codec import as_png, as_sixels
 from quarterdeck.tui.pictures import Drawer, Protocol, Way
 from tests.support.pictured import decoded_sixel, difference
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from quarterdeck import __version__
 from quarterdeck.engine.agent_session import AgentPlace, CatalogFactory
 from quarterdeck.engine.canvas import CanvasDirectory
-from quarterdeck.engine.chat_commands import EngineChatCommands
+from quarterdeck.engine.chat_commands import EngineChatCommands, QueueChanges
 from quarterdeck.engine.chat_state import ChatFold
 from quarterdeck.engine.chats import ChatRegistry, Counts
 from quarterdeck.engine.exec import run_command, stream_command
@@ -26,7 +26,6 @@ from quarterdeck.engine.files import RepositoryFiles
 from quarterdeck.engine.git import read_repository
 from quarterdeck.engine.git_operations import read_diffs
 from quarterdeck.engine.journal import Journal, Line, event
-from quarterdeck.engine.queue_changes import QueueChanges
 from quarterdeck.engine.redaction import Redactor
 from quarterdeck.engine.rpc import Method, parse
 from quarterdeck.engine.setup.boot import Boot

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from quarterdeck.tui.app import Cockpit
-    from quarterdeck.tui.picture_decoder import DecodedPicture
+    from quarterdeck.tui.picture_codec import DecodedPicture
 
 
 UPPER = "\u2580"
@@ -229,7 +229,7 @@ class Drawer:
         pixels = self._pixels()
         if way.protocol is Protocol.BLOCKS:
             return half_blocks(pixels, _bounded(room, way.budget // BLOCK_BYTES), way.aspect)
-        from quarterdeck.tui.picture_encoder import as_png, as_sixels
+        from quarterdeck.tui.picture_codec import as_png, as_sixels
 
         room = _bounded(Size(*(min(side, len(NUMBERS)) for side in room)), MOST_CELLS)
         size = fitted(Size(*pixels.size), room, way.aspect)
@@ -245,7 +245,7 @@ class Drawer:
     def _pixels(self) -> "Image":
         if self._decoded is None:
             try:
-                from quarterdeck.tui.picture_decoder import decoded
+                from quarterdeck.tui.picture_codec import decoded
             except ImportError as error:
                 raise NotShownError(f"Install Pillow to see images: {_INSTALL}") from error
             picture = self._decoded = decoded(self._content)
