@@ -1,5 +1,6 @@
 """The cockpit as a process: its start, its end, and what survives a kill."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -203,6 +204,33 @@ def test_a_window_that_shrinks_under_a_dialog_breaks_nothing(
         program.settle()
     program.wait_for("New replica")
     assert program.process.poll() is None
+
+
+def test_the_main_screen_is_drawn_with_what_it_shows(
+    live_service: Installation, programs: list[Program]
+) -> None:
+    asyncio.run(live_service.create("here", "hello"))
+    program = cockpit(live_service, programs)
+    program.wait_for("here · builtin")
+    program.settle()
+    # Each frame ends with a query, by whose answer the line is measured.
+    frames = bytes(program.raw).split(b"\x1b[5n")
+    first = next(frame for frame in frames if b"Environments" in frame)
+    assert "╭─ ".encode() in first, "the composer of the chat"
+
+
+def test_a_service_that_does_not_answer_keeps_no_screen_from_being_drawn(
+    live_service: Installation, programs: list[Program]
+) -> None:
+    assert live_service.process is not None
+    live_service.process.send_signal(signal.SIGSTOP)
+    try:
+        program = cockpit(live_service, programs)
+        program.wait_for("Environments")
+        assert "online" not in program.text
+    finally:
+        live_service.process.send_signal(signal.SIGCONT)
+    program.wait_for("online")
 
 
 @pytest.mark.long

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 SWITCH_SECONDS = 0.0005
 """How long a thread with a key or a frame to process waits for the running one. Python's default of five
 milliseconds are a third of the time from a key to its echo in a terminal."""
+FILL_SECONDS = 0.5
+"""How long the main screen is not drawn while what it shows is read. Frames drawn until then would show little and cost as much."""
 FAULTS_SECONDS = 30.0
 """Several sentences take a while to read; a click closes them."""
 STARTED_SECONDS = 3.0
@@ -89,7 +91,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         self._following: dict[AppState, Worker[None]] = {}
         """The worker of each service's store."""
         self.failures = FailureLog(drafts)
-        self._ending = contextlib.ExitStack()
+        self._ending, self._filling = contextlib.ExitStack(), contextlib.ExitStack()
 
     @cached_property
     def app_state(self) -> "AppState":
@@ -171,10 +173,18 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         toasts.place_notices(self)
 
     async def _open(self, hold: KeyHold) -> None:
+        if not self.is_headless:
+            self._filling.enter_context(self.batch_update())
         with hold:
             await self.push_screen(self._main_screen())
+        self.set_timer(FILL_SECONDS, self.on_main_screen_filled)
         self._tell_faults()
         self.call_after_refresh(self._start_up)
+
+    def on_main_screen_filled(self) -> None:
+        """Draw the main screen, also when what it shows is not read in time."""
+        self._filling.close()
+        self.screen.refresh()
 
     def _tell_faults(self) -> None:
         """Show all invalid settings; the others apply."""

@@ -77,8 +77,12 @@ class SettledLayout(Screen[R]):
         self._for_after_refresh.append(waiting)
         return super().call_after_refresh(self._if_open, waiting)
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Schedule the callbacks that the previous screen had not called."""
+        if (
+            not self.stack_updates
+        ):  # it is shown for the first time: its parts were styled when they were mounted
+            event.refresh_styles = False
         for waiting in self._for_after_refresh:
             super().call_after_refresh(self._if_open, waiting)
 
@@ -94,6 +98,13 @@ class SettledLayout(Screen[R]):
         if self._draws_next and self._has_changed() and is_known():
             self._draws_next = False
             self._on_timer_update()
+
+    def _compositor_refresh(self) -> None:
+        """Part of `Screen`: draw, or wait for the end of a batch, in which Textual draws what it then drops."""
+        if self.app._batch_count:  # pyright: ignore[reportPrivateUsage]
+            self.refresh()
+        else:
+            super()._compositor_refresh()
 
     def _on_timer_update(self) -> None:
         """Part of `Screen`: draw, unless the terminal is still busy with earlier frames."""

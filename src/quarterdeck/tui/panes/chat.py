@@ -295,6 +295,11 @@ class ChatPane(Vertical, TakesKeys):
             self.transcript.set_transcript(chat.transcript, has_older=chat.has_older)
             self._loaded.set()
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether the chat's transcript is shown."""
+        return self._loaded.is_set()
+
     def come_online(self) -> None:
         """Read a transcript that could not be read while there was no connection."""
         chat = self.chat

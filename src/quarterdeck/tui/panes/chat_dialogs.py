@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from textual import work
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
@@ -331,7 +331,7 @@ NOWHERE = "not found"
 
 
 class FindLine(Horizontal, HasKeyContext):
-    """Hidden until it is opened. Enter goes to the transcript, where n and N continue."""
+    """Hidden until it is opened, when its parts are mounted. Enter goes to the transcript, where n and N continue."""
 
     DEFAULT_CSS = """
     FindLine {
@@ -355,26 +355,20 @@ class FindLine(Horizontal, HasKeyContext):
         self._view = view
         self._read_older = read_older
         self._found = False
+        self.field = Input(compact=True, placeholder="find in the transcript")
+        """The widget that gets the focus."""
+        self.field.cursor_blink = False
+        self._message = Static(id="found", markup=False)
 
     @property
     def place(self) -> KeyContext:
         """Part of `HasKeyContext`."""
         return KeyContext.CHAT_FIND
 
-    @property
-    def field(self) -> Input:
-        """The widget that gets the focus."""
-        return self.query_one(Input)
-
-    def compose(self) -> ComposeResult:
-        yield Static("/", classes="sign")
-        line = Input(compact=True, placeholder="find in the transcript")
-        line.cursor_blink = False
-        yield line
-        yield Static(id="found", markup=False)
-
     def begin(self) -> None:
         """Ask for a search text."""
+        if not self.field.is_attached:
+            self.mount(Static("/", classes="sign"), self.field, self._message)
         self.display = True
         self.screen.set_focus(self.field)
 
@@ -444,7 +438,7 @@ class FindLine(Horizontal, HasKeyContext):
         self._show_message(" · ".join(part for part in (more, found) if part))
 
     def _show_message(self, text: str) -> None:
-        self.query_one("#found", Static).update(text)
+        self._message.update(text)
 
 
 SettingName = Literal["permission_mode", "thinking_level"]

@@ -14,6 +14,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -86,6 +87,10 @@ class MainScreen(CommandScreen):
         &.in-table #main, &.in-table InfoPanel.wanted { display: none; }
     }
     """
+
+    class Filled(Message):
+        """The list and the chat beside it are shown; posted once."""
+
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(KeyContext.LIST),
@@ -100,6 +105,7 @@ class MainScreen(CommandScreen):
         self._frame = PendingUpdate()
         self._scheduled = False
         self._shown_at = 0.0
+        self._was_filled = False
         self.set_class(services.list_view.table, "in-table")
         self._with_info: bool | None = None
         """Whether the user wants the info panel; None: where the window is wide enough for both."""
@@ -177,6 +183,16 @@ class MainScreen(CommandScreen):
             self.info.come_online()
         self._show_info()
         await self._beside.take(frame)
+        if not self._was_filled and self._is_filled:
+            self._was_filled = True
+            self.post_message(self.Filled())
+
+    @property
+    def _is_filled(self) -> bool:
+        pane = self.pane
+        if pane is None:
+            return self._services.listed and not self.listing.count
+        return pane.chat is not None and pane.chat.is_filled
 
     def _show_list(self, *, sort: bool = False) -> None:
         services, states = self._services, self._services.ordered()

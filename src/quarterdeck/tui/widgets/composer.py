@@ -12,7 +12,6 @@ from typing import ClassVar
 from rich.style import Style
 from rich.text import Text
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
@@ -502,7 +501,10 @@ class Composer(StyledOnce, HasKeyContext):
 
 
 class SecretField(Vertical, HasKeyContext):
-    """Replaces the composer while a secret is requested: its text is never a draft."""
+    """Replaces the composer while a secret is requested: its text is never a draft.
+
+    The line is mounted with the first request.
+    """
 
     DEFAULT_CSS = """
     SecretField {
@@ -530,24 +532,19 @@ class SecretField(Vertical, HasKeyContext):
         self._request_id = ""
         self.border_title = "Secret answer"
         self.border_subtitle = keyed("{secret.give} submit · never stored")
+        self.field = Input(password=True, compact=True)
+        """The widget that gets the focus."""
+        self.field.cursor_blink = False
 
     @property
     def place(self) -> KeyContext:
         """Part of `HasKeyContext`."""
         return KeyContext.SECRET
 
-    @property
-    def field(self) -> Input:
-        """The widget that gets the focus."""
-        return self.query_one(Input)
-
-    def compose(self) -> ComposeResult:
-        line = Input(password=True, compact=True)
-        line.cursor_blink = False
-        yield line
-
     def ask(self, request_id: str) -> None:
         """Note that a secret is requested: another question starts with an empty field."""
+        if not self.field.is_attached:
+            self.mount(self.field)
         if request_id != self._request_id:
             self._request_id = request_id
             self.clear()

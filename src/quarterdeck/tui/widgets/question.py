@@ -369,20 +369,21 @@ class ReasonField(Vertical, HasKeyContext):
     class Left(Message):
         """The user goes back to the question."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.field = Input(
+            placeholder="Why, or what to do instead", compact=True, select_on_focus=False
+        )
+        """The widget that gets the focus."""
+        self.field.cursor_blink = False
+
     def compose(self) -> ComposeResult:
-        line = Input(placeholder="Why, or what to do instead", compact=True, select_on_focus=False)
-        line.cursor_blink = False
-        yield line
+        yield self.field
 
     @property
     def place(self) -> KeyContext:
         """Part of `HasKeyContext`."""
         return KeyContext.REJECTION
-
-    @property
-    def field(self) -> Input:
-        """The widget that gets the focus."""
-        return self.query_one(Input)
 
     def action_back(self) -> None:
         """Go back to the question; what was typed is kept."""
@@ -391,7 +392,7 @@ class ReasonField(Vertical, HasKeyContext):
 
 
 class QuestionDock(Vertical, HasKeyContext):
-    """The dialog: hidden while nothing is asked."""
+    """The dialog: hidden while nothing is asked. Its parts are mounted with the first question."""
 
     DEFAULT_CSS = """
     QuestionDock {
@@ -433,10 +434,6 @@ class QuestionDock(Vertical, HasKeyContext):
         self.offered = False
         """Whether the question had the focus already."""
 
-    def compose(self) -> ComposeResult:
-        yield self._view
-        yield self._reason
-
     @property
     def place(self) -> KeyContext:
         """Part of `HasKeyContext`."""
@@ -468,6 +465,8 @@ class QuestionDock(Vertical, HasKeyContext):
             self._change(question)
         self.display = question is not None
         if question is not None:
+            if not self._view.is_attached:
+                self.mount(self._view, self._reason)
             self._view.show(question, tool)
             count = f" · 1 of {len(waiting)}" if len(waiting) > 1 else ""
             self.border_title = f"{_head(question, agent)}{count}"
