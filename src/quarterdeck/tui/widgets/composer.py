@@ -7,7 +7,7 @@ pasted text --add--> "[paste 1: 75,000 lines, 1.0 MB]" --written--> pasted text
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
@@ -25,9 +25,10 @@ from quarterdeck.tui.actions import KeyContext, action_id_of, keyed, prompt_bind
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
 from quarterdeck.tui.textual_ext.cached_text_area import StyledOnce
-from quarterdeck.tui.vim.editor import VimEditor
 from quarterdeck.tui.widgets.completions import Completions, Token, token_at
-from quarterdeck.tui.widgets.vim_keys import VimKeys
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.widgets.vim_keys import VimKeys
 
 LONG_LINES = 40
 LONG_TEXT = 4_000
@@ -180,7 +181,7 @@ class Composer(StyledOnce, HasKeyContext):
 
     completions: Completions | None = None
     prompts: PromptHistory | None = None
-    vim: VimKeys | None = None
+    vim: "VimKeys | None" = None
     """The keys of vim, if the user wants them."""
     sends_empty = False
     """Something else is sent with the message, so it needs no text."""
@@ -215,14 +216,21 @@ class Composer(StyledOnce, HasKeyContext):
 
     def use_vim(self, on: bool) -> None:
         """Edit by vim's keys, or no longer."""
-        if on != (self.vim is not None):
-            editor = VimEditor(
-                copy=lambda text: copy_text(self, self.pastes.written(text)),
-                clipboard=lambda: self.pastes.folded(self.app.clipboard),
-                whole=self.pastes.whole,
-            )
-            self.vim = VimKeys(self, editor, self._mode_changed) if on else None
-            self._mode_changed()
+        if on == (self.vim is not None):
+            return
+        self.vim = self._vim_keys() if on else None
+        self._mode_changed()
+
+    def _vim_keys(self) -> "VimKeys":
+        from quarterdeck.tui.vim.editor import VimEditor
+        from quarterdeck.tui.widgets.vim_keys import VimKeys
+
+        editor = VimEditor(
+            copy=lambda text: copy_text(self, self.pastes.written(text)),
+            clipboard=lambda: self.pastes.folded(self.app.clipboard),
+            whole=self.pastes.whole,
+        )
+        return VimKeys(self, editor, self._mode_changed)
 
     def _mode_changed(self) -> None:
         self._show_title()
