@@ -106,7 +106,7 @@ class ChatPane(Vertical, TakesKeys):
         self._turn_words = ""
         self._positions: dict[UUID, ReadingPosition] = {}
         """The scroll positions of the chats that are not shown."""
-        self._loaded, self._older_taken = asyncio.Event(), asyncio.Event()
+        self.loaded, self._older_taken = asyncio.Event(), asyncio.Event()
         """Set while the chat's transcript is shown, and when an older page that was read is."""
 
     def compose(self) -> ComposeResult:
@@ -184,7 +184,7 @@ class ChatPane(Vertical, TakesKeys):
         if self.shown.replica is not None:
             self.shown.replica.shown_chat = self.chat_id
         self.transcript.set_transcript(Transcript())
-        self._loaded.clear()
+        self.loaded.clear()
         self._load_transcript()
         if (position := self._positions.pop(self.chat_id, None)) is not None:
             self.transcript.restore_position(position)
@@ -293,12 +293,7 @@ class ChatPane(Vertical, TakesKeys):
         # Who asked for it and the store both report it; the second time must not move the reader.
         if chat and chat.transcript and chat.transcript is not self.transcript.transcript:
             self.transcript.set_transcript(chat.transcript, has_older=chat.has_older)
-            self._loaded.set()
-
-    @property
-    def is_filled(self) -> bool:
-        """Whether the chat's transcript is shown."""
-        return self._loaded.is_set()
+            self.loaded.set()
 
     def come_online(self) -> None:
         """Read a transcript that could not be read while there was no connection."""
@@ -432,7 +427,7 @@ class ChatPane(Vertical, TakesKeys):
         """Show what was written in a chat at a time; older pages are read until it is there."""
         self.show_chat(chat_id)
         self.screen.set_focus(self.transcript)
-        await self._loaded.wait()
+        await self.loaded.wait()
         while not self.transcript.go_to_time(at) and await self._read_older_page():
             pass
 

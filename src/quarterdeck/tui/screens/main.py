@@ -192,7 +192,7 @@ class MainScreen(CommandScreen):
         pane = self.pane
         if pane is None:
             return self._services.listed and not self.listing.count
-        return pane.chat is not None and pane.chat.is_filled
+        return pane.chat is not None and pane.chat.loaded.is_set()
 
     def _show_list(self, *, sort: bool = False) -> None:
         services, states = self._services, self._services.ordered()
