@@ -22,7 +22,7 @@ from functools import partial
 from operator import is_not
 from typing import Any, NamedTuple, TypeVar
 
-from textual import _callback, events
+from textual import _callback, events, on
 from textual._compositor import ReflowResult
 from textual.geometry import Size
 from textual.screen import Screen
@@ -77,7 +77,8 @@ class SettledLayout(Screen[R]):
         self._for_after_refresh.append(waiting)
         return super().call_after_refresh(self._if_open, waiting)
 
-    def on_screen_resume(self, event: events.ScreenResume) -> None:
+    @on(events.ScreenResume)
+    def _resumed(self, event: events.ScreenResume) -> None:
         """Schedule the callbacks that the previous screen had not called."""
         if (
             not self.stack_updates
