@@ -5,6 +5,8 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from types import ModuleType
 
 _PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
@@ -22,6 +24,42 @@ def leave_plugins_out() -> None:
         loader = ModuleType(_PLUGIN_LOADER)
         vars(loader)["get_plugins"] = tuple
         sys.modules.setdefault(_PLUGIN_LOADER, loader)
+
+
+def load_later(*names: str) -> None:
+    """Let modules be loaded when something in them is used, not when they are imported.
+
+    For what a library imports and this process has no use for.
+    """
+    for name in names:
+        if name not in sys.modules:
+            later = sys.modules[name] = ModuleType(name)
+            vars(later)["__getattr__"] = partial(_look_up, later)
+            package, _, last = name.rpartition(".")
+            if package:
+                setattr(import_module(package), last, later)
+
+
+def _look_up(later: ModuleType, attribute: str) -> object:
+    if sys.modules.get(later.__name__) is later:
+        del sys.modules[later.__name__]
+    return getattr(import_module(later.__name__), attribute)
+
+
+def leave_tls_out() -> None:
+    """Load Python's own modules as it does where it was built without OpenSSL, for a process that opens no TLS.
+
+    Later imports of `ssl` find it, but not asyncio.
+    """
+    names = ("ssl", "_hashlib")
+    sys.modules |= dict.fromkeys(names)
+    try:
+        for using in ("asyncio", "hashlib", "hmac"):
+            import_module(using)
+    finally:
+        for name in names:
+            del sys.modules[name]
+    load_later("ssl")
 
 
 @contextmanager

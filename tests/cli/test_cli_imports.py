@@ -156,6 +156,22 @@ def printed(script):
     return done.stdout.splitlines()
 
 
+LATER = """
+import sys
+from quarterdeck.loading import load_later
+load_later("ssl", "urllib.request")
+import ssl
+import urllib.request
+print("_ssl" in sys.modules, "http.client" in sys.modules)
+from ssl import SSLContext
+print(ssl.SSLContext is SSLContext, urllib.request.Request.__module__)
+"""
+
+
+def test_a_module_is_loaded_when_something_in_it_is_used():
+    assert printed(LATER) == ["False False", "True urllib.request"]
+
+
 PLUGINS = """
 import sys
 from quarterdeck.loading import leave_plugins_out

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,6 +17,7 @@ from quarterdeck.engine.dial_home import NoBootError, ServiceAddress, fetch_boot
 from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.dial_home import BOOT_VARIABLE, LINK_PATH
+from tests.containers import processes
 from tests.containers.deck import Deck
 from tests.containers.losses import save_of
 from tests.containers.processes import ProcessContainers
@@ -56,6 +59,28 @@ async def test_a_replica_works_over_its_connections(deck: Deck, repository: Path
     assert all(f"n{n}n" in seen for n, seen in enumerate(numbers))
     # Much in one go.
     assert len(await deck.in_terminal(id, "head -c 3000000 /dev/zero | tr '\\0' x")) >= 3_000_000
+
+
+async def test_an_engine_loads_nothing_that_its_connections_do_not_use(
+    deck: Deck, monkeypatch
+) -> None:
+    containers = deck.containers
+    assert isinstance(containers, ProcessContainers)
+    monkeypatch.setattr(processes, "PROGRAM", (sys.executable, "-I", "-v", *processes.PROGRAM[2:]))
+    id = await deck.create(await deck.environment())
+    assert "from a terminal" in await deck.in_terminal(id, "echo from a terminal")
+    log = (containers.place(id) / "log").read_text()
+    loaded = set(re.findall(r"^import '(\S+)'", log, re.MULTILINE))
+    assert "websockets.asyncio.client" in loaded
+    unused = {
+        "_hashlib",
+        "_ssl",
+        "argparse",
+        "http.client",
+        "quarterdeck.agents.catalog",
+        "zipfile",
+    }
+    assert not loaded & unused
 
 
 @pytest.mark.long

@@ -1,23 +1,33 @@
 """`python -I -m quarterdeck.engine --run-dir DIR [--dial-home]`: runs the engine of one workspace."""
 
-import argparse
+import os
 import sys
 from pathlib import Path
 
-from quarterdeck.loading import loading
+from quarterdeck.loading import leave_tls_out, load_later, loading
+from quarterdeck.wire.inside import HOME_VARIABLE
 
 
 def main() -> int:
     """Read the command line and run the engine; return the exit status."""
-    parser = argparse.ArgumentParser(prog="quarterdeck.engine")
-    parser.add_argument("--run-dir", type=Path, required=True)
-    parser.add_argument("--dial-home", action="store_true", help="for an engine in a container")
-    arguments = parser.parse_args()
-    run_dir: Path = arguments.run_dir
-    dials_home: bool = arguments.dial_home
-    with loading():
-        from quarterdeck.engine.daemon import run
-    return run(run_dir, dials_home=dials_home)
+    match sys.argv[1:]:  # argparse would be in the memory of each engine
+        case ["--run-dir", run_dir, *more] if more in ([], ["--dial-home"]):
+            with loading():
+                if more:
+                    _load_less()
+                from quarterdeck.engine.daemon import run
+            return run(Path(run_dir), dials_home=bool(more))
+        case _:
+            print("usage: quarterdeck.engine --run-dir DIR [--dial-home]", file=sys.stderr)  # noqa: T201
+            return 2
+
+
+def _load_less() -> None:
+    """Keep out of a container what is not used there; 4 MB, which engines that are forks share."""
+    # websockets imports the first for its own version in a checkout, the second for proxies.
+    load_later("importlib.metadata", "urllib.request")
+    if not os.environ.get(HOME_VARIABLE, "").lower().startswith("https:"):
+        leave_tls_out()
 
 
 if __name__ == "__main__":

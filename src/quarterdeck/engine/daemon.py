@@ -28,10 +28,9 @@ from quarterdeck.wire.dial_home import (
     BOOT_VARIABLE,
     HOME_CA_NAME,
     HOME_CA_VARIABLE,
-    HOME_VARIABLE,
 )
 from quarterdeck.wire.engine import CONFIG_NAME, SOCKET_NAME, EngineConfig
-from quarterdeck.wire.inside import WORKSPACE_VARIABLE
+from quarterdeck.wire.inside import HOME_VARIABLE, WORKSPACE_VARIABLE
 
 logger = logging.getLogger(__name__)
 

@@ -53,7 +53,7 @@ class ServiceAddress:
     ca: Path | None = None
 
     @cached_property
-    def _tls(self) -> ssl.SSLContext | None:
+    def _tls(self) -> "ssl.SSLContext | None":
         if urlsplit(self.url).scheme != "https":
             return None
         return pinned_context(self.ca) if self.ca else ssl.create_default_context()

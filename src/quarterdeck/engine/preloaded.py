@@ -5,7 +5,7 @@ from importlib import import_module
 
 from pydantic import BaseModel
 
-for _name in ("argparse", "quarterdeck.agents.catalog", "quarterdeck.engine.daemon"):
+for _name in ("quarterdeck.agents.catalog", "quarterdeck.engine.daemon"):
     import_module(_name)
 
 

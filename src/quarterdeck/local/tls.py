@@ -4,7 +4,7 @@ import ssl
 from pathlib import Path
 
 
-def pinned_context(certificate: Path) -> ssl.SSLContext:
+def pinned_context(certificate: Path) -> "ssl.SSLContext":
     """Return a client's context that accepts a certificate, and those that it has signed.
 
     The name of the server is checked as well.

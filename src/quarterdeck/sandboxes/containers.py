@@ -47,13 +47,12 @@ from quarterdeck.wire.dial_home import (
     BOOT_VARIABLE,
     HOME_CA_NAME,
     HOME_CA_VARIABLE,
-    HOME_VARIABLE,
     BootClone,
     BootConfig,
 )
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.git_state import EngineRepository
-from quarterdeck.wire.inside import WORKSPACE_VARIABLE
+from quarterdeck.wire.inside import HOME_VARIABLE, WORKSPACE_VARIABLE
 
 _PART = 1 << 20
 _LIST = 'find "$1" -type f -printf "%P\\0%s\\0" 2>/dev/null; true'

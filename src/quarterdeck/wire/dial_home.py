@@ -28,7 +28,6 @@ PART_BYTES = 64 << 10
 
 OPENED = "open"
 
-HOME_VARIABLE = "QD_HOME_URL"
 HOME_CA_VARIABLE = "QD_HOME_CA"
 """The certificate to check the service's against, in PEM; without it the image's authorities."""
 HOME_CA_NAME = "home-ca.pem"

@@ -6,6 +6,8 @@ SECRET_VARIABLE = "QD_ENGINE_SECRET"
 """Authenticates calls from within this workspace only."""
 CA_VARIABLE = "QD_CA"
 """File with the certificate that the service's is checked against; not set where that is not pinned."""
+HOME_VARIABLE = "QD_HOME_URL"
+"""The address to which the engine of a container dials (`wire.dial_home`)."""
 CHAT_VARIABLE = "QD_CHAT_ID"
 """The chat of the agent that a program belongs to; not set in terminals and hooks."""
 
