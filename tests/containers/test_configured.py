@@ -222,6 +222,24 @@ def test_the_service_starts_while_the_cluster_is_away(tmp_path: Path) -> None:
     assert found["kubernetes"]["level"] == "fail" and host in found["kubernetes"]["message"]
 
 
+@pytest.mark.parametrize("damage", [{"users": [{"name": "other"}]}, "text", "{"])
+def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, damage: Any) -> None:
+    config = tmp_path / "kubeconfig"
+    whole = kubeconfig("https://127.0.0.1:1")
+    config.write_text(damage if isinstance(damage, str) else json.dumps(whole | damage))
+    variables = {
+        **os.environ,
+        "QUARTERDECK_HOME": str(tmp_path / "home"),
+        "KUBECONFIG": str(config),
+    }
+    Path(variables["QUARTERDECK_HOME"]).mkdir(mode=0o700)
+    table = f'[sandboxes]\ndriver = "kubernetes"\nimage = "x"\n{SECURE}\n'
+    (tmp_path / "home" / "config.toml").write_text(table)
+    checked = forked.run([*PROGRAM, "doctor", "--json"], env=variables, text=True)
+    found: dict[str, Any] = {one["name"]: one for one in json.loads(checked.stdout)["checks"]}
+    assert found["kubernetes"]["level"] == "fail" and str(config) in found["kubernetes"]["message"]
+
+
 def test_an_image_cannot_be_built_without_docker() -> None:
     done = qd(f'driver = "docker"\naddress = "{NOWHERE}"', "image", "build")
     assert done.returncode == 1 and NOWHERE in done.stderr

@@ -14,6 +14,7 @@ from kubernetes_asyncio.config import (
     load_incluster_config,  # pyright: ignore[reportUnknownVariableType]
     load_kube_config,  # pyright: ignore[reportUnknownVariableType]
 )
+from yaml import YAMLError
 
 REQUEST_SECONDS = 30.0
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
@@ -126,9 +127,18 @@ class KubernetesApi:
             elif not there:
                 raise ConfigException(f"no kubeconfig at {named}")
             else:
-                await load_kube_config(named, self._context, configuration, persist_config=False)
+                await _load(named, self._context, configuration)
             self._client = ApiClient(configuration)
         return self._client
+
+
+async def _load(named: str, context: str | None, configuration: Configuration) -> None:
+    try:
+        await load_kube_config(named, context, configuration, persist_config=False)
+    except (AssertionError, LookupError, TypeError, ValueError, YAMLError) as e:
+        raise ConfigException(
+            f"{named} is damaged, or lacks the user or the server of the context ({e})"
+        ) from e
 
 
 def _exists(named: str) -> bool:
