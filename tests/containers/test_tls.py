@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.engine.dial_home import ServiceAddress
 from quarterdeck.local.tls import pinned_context
 from quarterdeck.sandboxes.containers import HomeAddress
 from quarterdeck.service.certificate import certificate_for
 from quarterdeck.service.listeners import InsideTcpListener
+from quarterdeck.wire.dial_home import PART_BYTES
 from tests.containers.deck import Deck
 from tests.containers.processes import ProcessContainers
 from tests.support.git import git, make_repository
@@ -100,6 +102,15 @@ async def test_a_wrong_certificate_is_refused(deck: Deck, tmp_path: Path) -> Non
     assert f"no TLS with the service at https://127.0.0.1:{deck.port}" in await failure(deck)
     deck.way = right
     await deck.create(await deck.environment())
+
+
+async def test_a_connection_of_an_engine_has_a_small_buffer(deck: Deck, tmp_path: Path) -> None:
+    way = await listen(deck, tmp_path / "pem")
+    port = int(way.url.rpartition(":")[2])
+    context = ServiceAddress(way.url, "", tmp_path / "pem")._tls
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    assert len(writer.transport._ssl_protocol._ssl_buffer) == PART_BYTES  # type: ignore[attr-defined]
+    writer.close()
 
 
 async def test_connections_without_tls_are_not_kept(deck: Deck, tmp_path: Path) -> None:

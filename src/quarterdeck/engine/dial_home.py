@@ -56,6 +56,10 @@ class ServiceAddress:
     def _tls(self) -> "ssl.SSLContext | None":
         if urlsplit(self.url).scheme != "https":
             return None
+        from asyncio.sslproto import SSLProtocol
+
+        # Each connection has a buffer of this size, and most of it is never used.
+        SSLProtocol.max_size = PART_BYTES
         return pinned_context(self.ca) if self.ca else ssl.create_default_context()
 
     def websocket(self, path: str) -> str:
