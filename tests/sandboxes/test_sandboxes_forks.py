@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -196,21 +197,47 @@ async def test_nothing_stays_of_a_start_that_is_given_up(walled: Bench, monkeypa
     assert not await walled.driver.alive(workspace)
 
 
-@pytest.mark.parametrize("fault", ["no module", "silent"])
+REFUSING = """
+import sys
+from quarterdeck.sandboxes import fork_server
+def refuse():
+    raise PermissionError(1, "drop capabilities: refused by this machine")
+fork_server._drop_capabilities = refuse
+fork_server.main(int(sys.argv[1]), sys.argv[2:-1])
+"""
+
+
+def refuse_in_forks(path: Path, monkeypatch) -> None:
+    """Let what a fork does in its sandbox fail, and nothing else."""
+    python = sys.executable
+    patched = f'exec {python} -I -c "$REFUSING" "$@"'
+    path.write_text(
+        f'#!/bin/sh\nREFUSING={shlex.quote(REFUSING)}\ncase "$3" in *fork_server) shift 3; {patched};; esac\n'
+        f'exec {python} "$@"\n'
+    )
+    path.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(path))
+
+
+@pytest.mark.parametrize("fault", ["no module", "silent", "refused inside"])
 async def test_without_a_fork_server_engines_are_started_alone(
-    walled: Bench, monkeypatch, caplog, fault: str
+    walled: Bench, monkeypatch, caplog, fault: str, tmp_path: Path
 ) -> None:
     server = walled.driver._runtime.fork_server
     if fault == "no module":
         monkeypatch.setattr(server, "_modules", ("not_there",))
-    else:
+    elif fault == "silent":
         monkeypatch.setattr(launch, "_ANSWER_SECONDS", 0.0)
+    else:
+        refuse_in_forks(tmp_path / "python", monkeypatch)
     for _ in range(2):
         workspace = await walled.started()
         assert await walled.said(workspace, "echo here") == "here"
     assert fork_servers() == []
     warnings = [record for record in caplog.records if "without the fork server" in record.message]
     assert len(warnings) == 1
+    if fault == "refused inside":
+        assert "refused by this machine" in warnings[0].message
 
 
 async def test_the_fork_server_ends_with_its_block(walled: Bench) -> None:

@@ -110,14 +110,14 @@ def _start(source: int, log: int, status: int, reply: int) -> int:
             # The service knows the processes of a sandbox by their variables.
             _show(spec["command"][:1], spec["environment"])
             bubblewrap, shell = _start_bubblewrap(spec, status)
-            first = _first_process(lines)
-            _join(first)
-            # As the interpreter does when it starts; `enter` has undone it.
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_IGN)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            if os.fork() == 0:
-                _end_with(_run_engine, spec, shell)
+            try:
+                first = _first_process(lines)
+                _join(first)
+                _fork_engine(spec, shell)
+            except OSError:
+                os.close(shell)
+                os.waitpid(bubblewrap, 0)  # it writes to the file for status lines until then
+                raise
         except OSError as e:
             answer.send(json.dumps({"error": str(e)}).encode())
             return launcher.REFUSED
@@ -188,19 +188,39 @@ def _join(pid: int) -> None:
     os.close(process)
 
 
-def _run_engine(spec: Mapping[str, Any], shell: int) -> int:
-    """Become the engine, in the sandbox; return its exit code, after telling it to the shell."""
-    _close_all_but(shell)
+def _fork_engine(spec: Mapping[str, Any], shell: int) -> None:
+    """Fork the engine, and wait until it is restricted.
+
+    Raises:
+        OSError: a restriction was refused.
+    """
+    # As the interpreter does when it starts; `enter` has undone it.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    refused, refusal = os.pipe()
+    if os.fork() == 0:
+        _end_with(_run_engine, spec, shell, refusal)
+    os.close(refusal)
+    with os.fdopen(refused) as file:
+        if reason := file.read():
+            raise OSError(reason)
+
+
+def _run_engine(spec: Mapping[str, Any], shell: int, refusal: int) -> int:
+    """Become the engine, in the sandbox; return its exit code, after telling it to the shell.
+
+    If the machine refuses a restriction, the reason goes to `refusal`: other engines would fail in the same way.
+    """
+    _close_all_but(shell, refusal)
     os.setsid()
     os.chdir(spec["directory"])
-    if spec["processes"]:
-        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-        limit = min(spec["processes"], hard) if hard >= 0 else spec["processes"]
-        resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
-    _drop_capabilities()
-    launcher.harden(b64decode(spec["filter"] or ""), spec["scoped"])
-    # Becoming another user has turned it off, and without it a process cannot read its own variables.
-    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+    try:
+        _restrict(spec)
+    except OSError as e:
+        os.write(refusal, os.fsencode(str(e)))
+        return launcher.REFUSED
+    os.close(refusal)
     _show(spec["command"], spec["inside"] | {"PWD": spec["directory"]})
     code = 1
     try:
@@ -209,6 +229,17 @@ def _run_engine(spec: Mapping[str, Any], shell: int) -> int:
         with contextlib.suppress(BrokenPipeError):
             os.write(shell, b"%d\n" % code)
     return code
+
+
+def _restrict(spec: Mapping[str, Any]) -> None:
+    if spec["processes"]:
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        limit = min(spec["processes"], hard) if hard >= 0 else spec["processes"]
+        resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+    _drop_capabilities()
+    launcher.harden(b64decode(spec["filter"] or ""), spec["scoped"])
+    # Becoming another user has turned it off, and without it a process cannot read its own variables.
+    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def _run_python(command: Sequence[str]) -> int:
