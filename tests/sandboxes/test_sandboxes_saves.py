@@ -402,6 +402,18 @@ async def test_a_missing_mirror_is_not_taken_for_damage(damaged: Damaged) -> Non
     assert damaged.asides() == [] and replica.saves.notices == {}
 
 
+async def test_a_save_whose_installation_was_moved_is_not_taken_for_damaged(
+    damaged: Damaged,
+) -> None:
+    moved = damaged.replica.root / "moved"
+    (damaged.replica.root / "home").rename(moved)
+    home = Home(moved)
+    saves = Saves(home, Mirrors(home.mirrors))
+    newest = await saves.newest(ID)
+    assert newest is not None and newest.lost == [] and saves.notices == {}
+    git(moved / "saves" / f"{ID}.git", "fsck", "--connectivity-only")
+
+
 @pytest.mark.long
 async def test_a_repair_that_was_cut_off_is_finished(damaged: Damaged) -> None:
     damaged.object(f"{damaged.prefix}/qd/saved:note").unlink()

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quarterdeck.local.files import write_file
 from quarterdeck.sandboxes.errors import CloneError, PushError
 from quarterdeck.sandboxes.git import GitRunner, GitTimeoutError, PackTooLargeError, SourceGitError
 from quarterdeck.sandboxes.mirrors import Mirrors
@@ -196,10 +197,12 @@ def _checked_out(listed: str) -> dict[str, str]:
 
 def write_alternates(information: Path, *objects: Path) -> None:
     """Let a repository borrow the objects in some directories; `information` is its `objects/info`."""
-    information.mkdir(exist_ok=True)
+    information.mkdir(parents=True, exist_ok=True)
     # git reads a quoted path like a string of C, of which JSON's are a part.
     lines = [f"{json.dumps(str(path), ensure_ascii=False)}\n" for path in objects]
-    (information / "alternates").write_text("".join(lines))
+    path, text = information / "alternates", "".join(lines)
+    if not path.exists() or path.read_text() != text:
+        write_file(path, text)  # in one step: git may be reading it
 
 
 def _ignored(line: str) -> None:

@@ -157,8 +157,11 @@ class Saves:
             return False
         book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
         mirrors = {id: self._mirrors.path(id) for id in book.clones}
-        if not all(self._mirrors.objects(id).is_dir() for id in mirrors):
+        borrowed = [self._mirrors.objects(id) for id in mirrors]
+        if not all(path.is_dir() for path in borrowed):
             return False  # without what it borrows nothing can be said
+        if borrowed:  # the installation's directory may have been moved
+            await asyncio.to_thread(write_alternates, place / "objects/info", *borrowed)
         await asyncio.to_thread(remove_locks, place)
         damage = await find_damage(self._git, place, contents=workspace_id not in self._read)
         if damage is None:
