@@ -121,6 +121,19 @@ async def test_answers_to_pings_do_not_pile_up(container: Container) -> None:
         assert link.transport.get_write_buffer_size() < 256 << 10
 
 
+async def test_a_connection_whose_other_end_is_away_does_not_wait(
+    container: Container, caplog: pytest.LogCaptureFixture
+) -> None:
+    switchboard = container.deck.driver.switchboard
+    async with container.link():
+        await eventually(lambda: switchboard.has(container.id), "the connection")
+        (link,) = container.links
+        link.transport.write(bytes(8 << 20))  # more than the system takes
+        link.keepalive_timeout()
+        await eventually(lambda: not switchboard.has(container.id), "its end")
+    assert "Exception in ASGI application" not in caplog.text
+
+
 async def test_small_frames_leave_the_others_their_turns(container: Container) -> None:
     loop = asyncio.get_running_loop()
 

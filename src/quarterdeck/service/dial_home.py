@@ -76,6 +76,11 @@ class LinkProtocol(WebSocketsSansIOProtocol):
         else:
             self._owed = answers
 
+    def keepalive_timeout(self) -> None:
+        """End the connection at once: what waits to be sent would keep it open while the other end is away."""
+        super().keepalive_timeout()
+        self.transport.abort()
+
     def resume_writing(self) -> None:
         """Send what waited."""
         super().resume_writing()
