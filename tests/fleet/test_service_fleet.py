@@ -249,6 +249,19 @@ async def test_an_engine_that_dies_again_and_again_is_given_up(world: World) -> 
     await world.reach(made, "active")
 
 
+@pytest.mark.long
+async def test_the_log_says_why_a_dead_engine_is_not_started_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = await world.create()
+    starts = world.driver.calls["start"]
+    world.driver.start_error = SandboxError("No node has room.")
+    world.driver.signal(made, signal.SIGKILL)
+    await world.reach(made, "error")
+    told = [line for line in caplog.messages if "not started: No node has room." in line]
+    assert len(told) == world.driver.calls["start"] - starts > 1
+
+
 class TestUnready:
     @pytest.fixture
     def settings(self) -> FleetSettings:

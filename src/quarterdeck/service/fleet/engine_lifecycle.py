@@ -324,6 +324,7 @@ class EngineLifecycle:
                 await self._bring_up(await self._site.row())
                 return
             except SandboxError as e:
+                log.warning("The engine of workspace %s was not started: %s", self._site.id, e)
                 failure = e
         raise failure
 
