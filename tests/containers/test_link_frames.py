@@ -134,6 +134,16 @@ async def test_a_connection_whose_other_end_is_away_does_not_wait(
     assert "Exception in ASGI application" not in caplog.text
 
 
+async def test_a_connection_that_was_taken_and_said_nothing_is_closed(
+    container: Container, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with container.link() as (reader, _):
+        _, writer = await container.deck.driver.switchboard.take(container.id)
+        writer.close()
+        await reader.readuntil(b"\x88\x02" + struct.pack("!H", 1000))
+    assert "Exception in ASGI application" not in caplog.text
+
+
 async def test_small_frames_leave_the_others_their_turns(container: Container) -> None:
     loop = asyncio.get_running_loop()
 

@@ -194,7 +194,8 @@ async def _wait(connection: OfferedConnection, receive: Receive, send: Send) -> 
                 connection.opened.set_result(True)
                 message = asyncio.ensure_future(receive())
             await _carry(half, message, ended, receive, send)
-        if not (message.done() and message.result()["type"] == "websocket.disconnect"):
+        heard = message.done() and not message.cancelled()
+        if not (heard and message.result()["type"] == "websocket.disconnect"):
             await send({"type": "websocket.close"})
     finally:
         for task in (message, ended):
