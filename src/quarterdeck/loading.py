@@ -51,7 +51,11 @@ def leave_tls_out() -> None:
 
     Later imports of `ssl` find it, but not asyncio.
     """
-    names = ("ssl", "_hashlib")
+    names = ["ssl", "_hashlib"]
+    try:
+        import_module("_sha1")
+    except ImportError:
+        names.remove("_hashlib")  # it was built to hash by OpenSSL alone
     sys.modules |= dict.fromkeys(names)
     try:
         for using in ("asyncio", "hashlib", "hmac"):
