@@ -49,10 +49,11 @@ async def test_a_peer_runs_out_of_logins_alone(address: tuple[str, int]) -> None
 
 
 def test_the_name_of_a_peer() -> None:
-    assert peer_of("203.0.113.9", "198.51.100.1") == "203.0.113.9"
-    assert peer_of("127.0.0.1", "a, 198.51.100.1") == "198.51.100.1"
-    assert peer_of("127.0.0.1", "nonsense") == "127.0.0.1"
-    assert peer_of("2001:db8::1", "") == peer_of("2001:db8::ffff", "") == "2001:db8::/64"
+    assert peer_of("203.0.113.9", "198.51.100.1") == ("203.0.113.9", False)
+    assert peer_of("127.0.0.1", "a, 198.51.100.1") == ("198.51.100.1", True)
+    assert peer_of("127.0.0.1", "nonsense") == ("127.0.0.1", False)
+    assert peer_of("127.0.0.1", "127.0.0.1") == ("127.0.0.1", True)
+    assert peer_of("2001:db8::1", "") == peer_of("2001:db8::ffff", "") == ("2001:db8::/64", False)
 
 
 def test_logins_of_a_peer_come_back() -> None:
@@ -68,20 +69,26 @@ def test_logins_of_a_peer_come_back() -> None:
     requests.take("a")
 
 
-def test_ever_new_peers_take_bounded_memory() -> None:
+@pytest.mark.parametrize("forwarded", [True, False])
+def test_ever_new_peers_leave_half_of_the_logins_to_others(forwarded: bool) -> None:
+    """Any program of this machine can write the header of a proxy, with any address in it."""
     now = [0.0]
-    requests = DeviceRequests(DeviceSettings(waiting=3), lambda: now[0])
+    requests = DeviceRequests(DeviceSettings(waiting=6), lambda: now[0])
     for peer in "abc":
-        requests.take(peer)
+        requests.take(peer, forwarded)
     with pytest.raises(ApiError, match="Too many devices wait"):
-        requests.take("d")
-    now[0] = 300.0
-    requests.take("a")  # it is known
+        requests.take("d", forwarded)
+    for peer in "abc":
+        requests.take(peer, not forwarded)
+    now[0] = 590.5
+    with pytest.raises(ApiError) as refused:
+        requests.take("d", forwarded)
+    assert refused.value.retry_after == 10
     now[0] = 600.5
-    requests.take("d")  # in the place of another
-    requests.take("e")
+    for peer in "def":
+        requests.take(peer, forwarded)
     with pytest.raises(ApiError):
-        requests.take("f")
+        requests.take("g", forwarded)
 
 
 async def test_a_trailer_changes_nothing(world: World, address: tuple[str, int]) -> None:

@@ -91,7 +91,7 @@ async def ask(
     """Open a request for a user token; the installation's owner is approved immediately."""
     if not owner:
         host = "" if request.client is None else request.client.host
-        devices.take(peer_of(host, request.headers.get("x-forwarded-for", "")))
+        devices.take(*peer_of(host, request.headers.get("x-forwarded-for", "")))
     return await begin(context, str(request.base_url), owner)
 
 

@@ -1,7 +1,7 @@
 """API keys and sign-in with a device code."""
 
 import secrets
-from collections import OrderedDict
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -98,36 +98,44 @@ KEPT = timedelta(hours=1)
 
 
 class DeviceRequests:
-    """Counts requests by peer, so that one that makes many keeps nobody else out."""
+    """Counts requests by peer, so that one that makes many keeps nobody else out.
+
+    Peers that a header names may be made up by any program of this machine, so they share one half of
+    the requests, and those that connect themselves the other.
+    """
 
     def __init__(
         self, settings: DeviceSettings = SETTINGS, now: Callable[[], float] = monotonic
     ) -> None:
         self._settings = settings
         self._now = now
-        self._taken: OrderedDict[str, list[float]] = OrderedDict()
-        """The moments of each peer's requests; the peer that has waited longest first."""
+        self._taken: dict[bool, deque[tuple[float, str]]] = {False: deque(), True: deque()}
+        """The moments and peers of requests, the oldest first; by whether a header named the peer."""
+        self._counts: Counter[tuple[str, bool]] = Counter()
 
-    def take(self, peer: str) -> None:
+    def take(self, peer: str, forwarded: bool = False) -> None:
         """Count a request.
 
         Raises:
-            ApiError: RATE_LIMITED while the peer, or too many peers, have made too many.
+            ApiError: RATE_LIMITED while the peer, or all of its half, have made too many.
         """
-        now, lasts = self._now(), self._settings.expires_in
-        while self._taken and next(iter(self._taken.values()))[-1] <= now - lasts:
-            self._taken.popitem(last=False)
-        if peer not in self._taken and len(self._taken) >= self._settings.waiting:
-            raise too_many(lasts)
-        recent = [moment for moment in self._taken.get(peer, ()) if moment > now - lasts]
-        if len(recent) >= self._settings.of_peer:
+        now, lasts, taken = self._now(), self._settings.expires_in, self._taken[forwarded]
+        while taken and taken[0][0] <= now - lasts:
+            _, gone = taken.popleft()
+            self._counts[gone, forwarded] -= 1
+            if not self._counts[gone, forwarded]:
+                del self._counts[gone, forwarded]
+        if self._counts[peer, forwarded] >= self._settings.of_peer:
+            first = next(moment for moment, other in taken if other == peer)
             raise ApiError(
                 ErrorCode.RATE_LIMITED,
                 "Too many devices have asked for a login from this address. Try again later.",
-                retry_after=ceil(recent[0] + lasts - now),
+                retry_after=ceil(first + lasts - now),
             )
-        self._taken[peer] = [*recent, now]
-        self._taken.move_to_end(peer)
+        if len(taken) >= self._settings.waiting // 2:
+            raise too_many(ceil(taken[0][0] + lasts - now))
+        taken.append((now, peer))
+        self._counts[peer, forwarded] += 1
 
 
 def too_many(seconds: int) -> ApiError:
@@ -139,17 +147,19 @@ def too_many(seconds: int) -> ApiError:
     )
 
 
-def peer_of(host: str, forwarded: str) -> str:
-    """Return the name of a peer: its address, with IPv6 its network.
+def peer_of(host: str, header: str) -> tuple[str, bool]:
+    """Return the name of a peer, its address or its network of IPv6, and whether the header named it.
 
-    `forwarded` is the header that a proxy on this machine has added the peer's address to.
+    `header` is what a proxy on this machine has added the peer's address to.
     """
     address = numeric_address(host)
-    if address is not None and address.is_loopback and forwarded:
-        address = numeric_address(forwarded.rpartition(",")[2].strip()) or address
+    named = None
+    if address is not None and address.is_loopback and header:
+        named = numeric_address(header.rpartition(",")[2].strip())
+    address = named or address
     if isinstance(address, IPv6Address):
-        return str(ip_network((address, 64), strict=False))
-    return str(address or "")
+        return str(ip_network((address, 64), strict=False)), named is not None
+    return str(address or ""), named is not None
 
 
 @dataclass(frozen=True)
