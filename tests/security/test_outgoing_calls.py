@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import gzip
 import socket
-from collections.abc import AsyncIterator
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
-from quarterdeck.service.hosts.api import retry_after_seconds
+from quarterdeck.service.checks.calls import HostCall, HostError, make
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.hosts.api import HostApis, retry_after_seconds
+from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
+from quarterdeck.service.identity.tokens import KeySet
 from quarterdeck.service.notifications import notifier
-from quarterdeck.service.notifications.http_client import PRIVATE, open_guarded_client
+from quarterdeck.service.notifications.http_client import PRIVATE, open_client, open_guarded_client
 from quarterdeck.service.notifications.notifier import Notice, is_target, send
 from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
 from tests.fleet.conftest import World
@@ -231,6 +237,60 @@ async def test_who_may_name_which_address(
     await eventually(called)
     await outward.close()
     assert not any("/member" in request for request in listener.requests)
+
+
+async def read_checks(world: World, url: str) -> str:
+    async with open_client(5.0) as client:
+        with pytest.raises(HostError) as refused:
+            await make(client, url, HostCall("GET", "/x", {}))
+    return str(refused.value)
+
+
+async def read_pull_requests(world: World, url: str) -> str:
+    world.context.hosts = HostsSettings(host_a=HostSettings(api_url=url, token="t"))
+    apis = HostApis(world.context)
+    with pytest.raises(ApiError) as refused:
+        await apis.of("host-a", "team/shop").get("/pulls", object)
+    await apis.close()
+    return str(refused.value.details)
+
+
+async def read_issuer(world: World, url: str) -> str:
+    with pytest.raises(ApiError, match="cannot be fetched"):
+        await KeySet(url).find("1")
+    return ""
+
+
+@pytest.mark.parametrize("read", [read_checks, read_pull_requests, read_issuer])
+@pytest.mark.parametrize("layers", [1, 3])
+async def test_an_answer_is_never_unpacked(
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+    read: Callable[[World, str], Awaitable[str]],
+    layers: int,
+) -> None:
+    content = bytes(48 << 20)
+    for _ in range(layers):
+        content = gzip.compress(content, 9)
+    heads: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        encodings = ", ".join(["gzip"] * layers)
+        head = f"Content-Encoding: {encodings}\r\nContent-Length: {len(content)}\r\n\r\n"
+        writer.write(f"HTTP/1.1 200 OK\r\n{head}".encode() + content)
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        tracemalloc.start()
+        reason = await read(world, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert "compressed" in reason + caplog.text
+    assert b"accept-encoding: identity\r\n" in heads[0].lower()
+    assert peak < 24 << 20
 
 
 @pytest.mark.parametrize(

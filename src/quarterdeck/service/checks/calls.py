@@ -38,6 +38,7 @@ from quarterdeck.service.checks.rows import (
 )
 from quarterdeck.service.formats import storable
 from quarterdeck.service.hosts.settings import HOSTS, LOCAL, HostsSettings, hosts_of
+from quarterdeck.service.notifications.http_client import AnswerError, read_answer
 from quarterdeck.wire.automation_runs import (
     UNCOUNTED_REASONS,
     ExecutionStatus,
@@ -170,21 +171,14 @@ async def make(client: "httpx.AsyncClient", api_url: str, call: HostCall) -> dic
             json=call.body,
             params=call.query,
         ) as answer:
-            body = _object(await _read(answer))
+            body = _object(await read_answer(answer, ANSWER_BYTES))
             if not answer.is_success:
                 raise CheckRefusedError(answer.status_code, body)
             return body
+    except AnswerError as e:
+        raise HostError(str(e)) from e
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as e:
         raise HostError(type(e).__name__) from e
-
-
-async def _read(answer: "httpx.Response") -> bytes:
-    read = bytearray()
-    async for chunk in answer.aiter_bytes():
-        read += chunk
-        if len(read) > ANSWER_BYTES:
-            raise HostError("its answer is too long")
-    return bytes(read)
 
 
 def _object(text: bytes) -> dict[str, Any]:

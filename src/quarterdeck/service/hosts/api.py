@@ -26,7 +26,7 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.hosts.events import as_line
 from quarterdeck.service.hosts.settings import HOST_A, HOSTS
-from quarterdeck.service.notifications.http_client import open_client
+from quarterdeck.service.notifications.http_client import AnswerError, open_client, read_answer
 from quarterdeck.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -161,12 +161,10 @@ class HostApi:
         request = self._client.stream(method, url, headers=headers, json=body, params=query)
         try:
             async with request as response:
-                content = bytearray()
-                async for chunk in response.aiter_bytes():
-                    content += chunk
-                    if len(content) > ANSWER_BYTES:
-                        raise self._failed("its answer is too long")
-                return _Answer(response.status_code, response.headers, _json(bytes(content)))
+                content = await read_answer(response, ANSWER_BYTES)
+                return _Answer(response.status_code, response.headers, _json(content))
+        except AnswerError as error:
+            raise self._failed(str(error)) from error
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise self._unreachable(type(error).__name__) from error
 

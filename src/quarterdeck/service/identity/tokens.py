@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
@@ -18,10 +18,6 @@ from quarterdeck.service.identity.rows import Person
 from quarterdeck.service.listeners import is_loopback
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    import httpx
-
 
 ISSUER = "quarterdeck"
 AUDIENCE = "quarterdeck"
@@ -167,24 +163,20 @@ class KeySet:
     async def _fetch(self) -> None:
         import httpx  # only an installation with an outside issuer needs it
 
+        from quarterdeck.service.notifications.http_client import open_client, read_answer
+
         try:
-            async with asyncio.timeout(FETCH_SECONDS), httpx.AsyncClient() as client:
-                keys = _read(await _download(client, self._url))
+            async with (
+                asyncio.timeout(FETCH_SECONDS),
+                open_client(FETCH_SECONDS) as client,
+                client.stream("GET", self._url) as answer,
+            ):
+                answer.raise_for_status()
+                keys = _read(await read_answer(answer, BYTES))
         except (httpx.HTTPError, TimeoutError, ValueError, RecursionError) as e:
             log.error("The issuer's keys could not be fetched: %s", e or type(e).__name__)
             return
         self._keys, self._fetched = keys, self._now()
-
-
-async def _download(client: "httpx.AsyncClient", url: str) -> bytes:
-    body = b""
-    async with client.stream("GET", url) as response:
-        response.raise_for_status()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > BYTES:
-                raise ValueError("the list of keys is too long")
-    return body
 
 
 def _read(body: bytes) -> dict[str, Mapping[str, Any]]:

@@ -55,7 +55,36 @@ def open_client(limit: float) -> "httpx.AsyncClient":
     # A proxy of the environment is for hosts outside of this machine.
     trusted = trusted_context()
     direct = {pattern: httpx.AsyncHTTPTransport(verify=trusted) for pattern in LOOPBACK}
-    return httpx.AsyncClient(timeout=limit, follow_redirects=False, verify=trusted, mounts=direct)
+    return httpx.AsyncClient(
+        timeout=limit,
+        follow_redirects=False,
+        verify=trusted,
+        mounts=direct,
+        headers={"Accept-Encoding": "identity"},
+    )
+
+
+class AnswerError(ValueError):
+    """An answer that is not read. Its text is for people."""
+
+
+async def read_answer(answer: "httpx.Response", limit: int) -> bytes:
+    """Return the body of an answer, of at most `limit` bytes.
+
+    It is never decompressed: a few bytes may unpack to any number.
+
+    Raises:
+        AnswerError: it is longer, or compressed.
+        httpx.HTTPError: the connection broke.
+    """
+    if answer.headers.get("content-encoding", "identity").lower() != "identity":
+        raise AnswerError("its answer is compressed, which was not asked for")
+    content = bytearray()
+    async for chunk in answer.aiter_raw():
+        content += chunk
+        if len(content) > limit:
+            raise AnswerError("its answer is too long")
+    return bytes(content)
 
 
 PRIVATE = "quarterdeck.private"
