@@ -93,6 +93,17 @@ def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(installation, np
     assert (found["installed"], found["version"]) == (True, "1.2.3")
 
 
+@pytest.mark.parametrize(
+    "version", ["file:/tmp/x", "../x", "https://127.0.0.1/x.tgz", "npm:other@1", "-g", "1 other"]
+)
+def test_a_version_names_no_other_package(installation, npm, version):
+    for verb in (("agents", "install", f"gemini@{version}"),
+                 ("image", "build", "--agents", f"gemini@{version}")):  # fmt: skip
+        ended = installation.qd(*verb, **npm)
+        assert (ended.code, "is not a version" in ended.err) == (2, True), ended.err
+        assert "npm install" not in ended.err
+
+
 def test_another_version_that_comes_first_on_the_path_is_named(installation, npm, tmp_path):
     package = tmp_path / "old/lib/node_modules/@google/gemini-cli"
     package.mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -142,6 +143,8 @@ def _row(agent: "Agent") -> list[str]:
 
 
 _NPM_TIMEOUT = 30.0
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*")
+"""A version or a tag of npm."""
 
 
 @dataclass(frozen=True)
@@ -228,12 +231,11 @@ def install(common: Common, name: str) -> None:
     npm installs into its global prefix; if that is not writable, into a directory of
     quarterdeck's. Replicas see the agent from their next start.
     """
-    agent_id, _, version = name.partition("@")
-    preset = installable(agent_id)
+    agent_id, preset, version = installable(name)
     home = find_home()
     place = _npm_install(find_npm(), home)
     scripts = () if preset.install_scripts else ("--ignore-scripts",)
-    run_npm([*place.command, *scripts, f"{preset.npm}@{version or preset.tested}"], place.note)
+    run_npm([*place.command, *scripts, f"{preset.npm}@{version}"], place.note)
     agent = _installed_agent(agent_id, home)
     _report_version(agent, preset, place.programs, home)
     if not agent.available and agent.reason:
@@ -259,14 +261,18 @@ def _report_version(agent: "Agent", preset: "Preset", programs: Path, home: Home
     )
 
 
-def installable(agent_id: str) -> "Preset":
-    """Return the preset of an agent that is on npm.
+def installable(name: str) -> "tuple[str, Preset, str]":
+    """Return the id, the preset and the version of `NAME[@VERSION]`, an agent that is on npm.
 
     Raises:
-        UsageError: there is no such agent, or it is not on npm.
+        UsageError: there is no such agent, it is not on npm, or the version is not one.
     """
     from quarterdeck.agents.catalog import all_presets
 
+    agent_id, _, version = name.partition("@")
+    # npm would take a path, an address or another package in its place.
+    if version and not _VERSION.fullmatch(version):
+        raise UsageError(f"{version!r} is not a version, such as 1.2.3 or latest.")
     known = all_presets(own_agents())
     if agent_id not in known:
         raise UsageError(f"There is no agent {agent_id!r}.", f"There is: {', '.join(known)}.")
@@ -278,7 +284,7 @@ def installable(agent_id: str) -> "Preset":
             preset.install or "Install it as its documentation says, into a directory of the PATH."
         )
         raise UsageError(f"quarterdeck does not know how to install {preset.name}.", step)
-    return preset
+    return agent_id, preset, version or preset.tested or "latest"
 
 
 def run_npm(arguments: list[str], note: str | None) -> None:

@@ -96,9 +96,8 @@ _Package = tuple[str, str, str, bool]
 
 
 def _package(agent: str) -> _Package:
-    id, _, version = agent.partition("@")
-    preset = installable(id)
-    return id, preset.npm or "", version or preset.tested or "latest", preset.install_scripts
+    id, preset, version = installable(agent)
+    return id, preset.npm or "", version, preset.install_scripts
 
 
 def _install(place: Path, packages: Sequence[_Package], processor: str) -> None:
