@@ -1,16 +1,21 @@
 """`qd agents search`: the registry of agents."""
 
+import gzip
 import json
+import ssl
 import threading
 import tomllib
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from quarterdeck.cli.agent_search import FILE, RegistryAgent, parse_registry
+from quarterdeck.cli.agent_search import FILE, RegistryAgent, download, parse_registry
 from quarterdeck.cli.errors import FailedError
 from quarterdeck.cli.schema import read_config
+from quarterdeck.service.certificate import certificate_for
 from tests.cli.conftest import Installation, new_installation
 
 NEW = {"id": "pear", "name": "Pear", "version": "1", "description": "Peels pears.",
@@ -25,11 +30,24 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 
 @pytest.fixture
-def address() -> Iterator[str]:
+def served() -> list[str]:
+    """The paths that were asked for."""
+    return []
+
+
+@pytest.fixture
+def address(served: list[str]) -> Iterator[str]:
     """Where a registry is served."""
 
     class Serving(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            served.append(self.path)
+            if self.path == "/packed":
+                self.send_response(200)
+                self.send_header("Content-Encoding", "gzip, gzip")
+                self.end_headers()
+                self.wfile.write(gzip.compress(gzip.compress(bytes(1 << 20))))
+                return
             answer = json.dumps({"version": "2", "agents": [NEW]}) if self.path == "/r" else "[]"
             self.send_response(200)
             self.end_headers()
@@ -78,3 +96,73 @@ def test_what_is_no_registry_is_refused() -> None:
     for text in ("", "[]", '{"agents": [{}]}'):
         with pytest.raises(FailedError, match="no registry"):
             parse_registry(text)
+
+
+@pytest.mark.parametrize("package", ["a", "@a/b@1.2.3", "a-b==3.0.2", "a[b,c]==1", "a@latest"])
+def test_a_package_is_a_name(package: str) -> None:
+    for kind in ("npx", "uvx"):
+        entry = {**NEW, "distribution": {kind: {"package": package}}}
+        assert parse_registry(json.dumps({"agents": [entry]}))[0].table()["command"][-1] == package
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"distribution": {"npx": {"package": package}}} for package in (
+            "/tmp/x", "../x", "https://a.example/x.tgz", "git+ssh://a.example/x", "a@file:x", "a@npm:b",
+            "--registry=http://a.example", "a; id", "a\nb", "a/b", "")),
+        {"distribution": {"uvx": {"package": "a @ https://a.example/x.whl"}}},
+        *({"id": id} for id in ("A", "a\x1b[2J", "a]\n[agents.b", "-a", "")),
+    ],
+)  # fmt: skip
+def test_an_entry_names_no_path_and_no_address(changed: dict[str, Any]) -> None:
+    with pytest.raises(FailedError, match="no registry"):
+        parse_registry(json.dumps({"agents": [NEW | changed]}))
+
+
+@pytest.fixture
+def redirecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """Serve with TLS, which is trusted, and redirect to a location; return the address of that."""
+
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/"))
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    certificate_for(tmp_path / "pem", "127.0.0.1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "pem"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "pem")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Redirecting)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield lambda location: f"https://127.0.0.1:{server.server_port}/{location}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_redirection_does_not_leave_tls(
+    redirecting: Callable[[str], str], address: str, served: list[str]
+) -> None:
+    for location in (f"{address}/r", redirecting(f"{address}/r")):
+        with pytest.raises(FailedError, match="without TLS"):
+            download(redirecting(location))
+    assert not served
+    assert parse_registry(download(f"{address}/r"))
+
+
+def test_a_registry_is_not_unpacked(address: str) -> None:
+    with pytest.raises(FailedError, match="compressed"):
+        download(f"{address}/packed")
+
+
+def test_a_password_is_not_shown() -> None:
+    with pytest.raises(FailedError) as refused:
+        download("http://user:hush-4711@127.0.0.1:1/r")
+    assert "hush-4711" not in str(refused.value)

@@ -7,16 +7,19 @@ field for, or the agent of this program that it is; only those of the shipped fi
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import click
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from quarterdeck.cli.errors import FailedError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_table, print_text, safe_line
+from quarterdeck.local.addresses import without_password
 from quarterdeck.local.files import write_file
 from quarterdeck.local.home import find_home
+from quarterdeck.wire.agents import PROVIDER_PATTERN
+from quarterdeck.wire.base import first_error
 
 FILE = "agent-registry.json"
 LARGEST = 8 << 20
@@ -30,7 +33,13 @@ class _Shape(BaseModel):
 
 
 class _Package(_Shape):
-    package: str
+    package: Annotated[
+        str,
+        StringConstraints(
+            pattern=r"^(@[a-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?((@|==)[A-Za-z0-9][\w.+!-]*)?$"
+        ),
+    ]
+    """A name, of npm or of Python's index, and perhaps a version: no path, address or option."""
     args: list[str] = []
     env: dict[str, str] = {}
 
@@ -51,7 +60,7 @@ class _Distribution(_Shape):
 class RegistryAgent(_Shape):
     """An entry of the registry."""
 
-    id: str
+    id: Annotated[str, StringConstraints(pattern=PROVIDER_PATTERN)]
     name: str
     version: str = ""
     description: str = ""
@@ -105,9 +114,7 @@ def parse_registry(text: str | bytes) -> list[RegistryAgent]:
     try:
         return _Registry.model_validate_json(text).agents
     except ValidationError as error:
-        raise FailedError(
-            f"This is no registry of agents: {error.error_count()} errors."
-        ) from error
+        raise FailedError(f"This is no registry of agents: {first_error(error)}.") from error
 
 
 @click.command(name="search")
@@ -118,7 +125,7 @@ def search(common: Common, words: tuple[str, ...], url: str | None) -> None:
     """Search the registry of agents; a single match is printed as a table for config.toml."""
     stored = find_home().root / FILE
     if url is not None:
-        text = _download(url)
+        text = download(url)
         parse_registry(text)
         write_file(stored, text)
     known = parse_registry(_shipped())
@@ -157,22 +164,35 @@ def _shipped() -> str:
     return files("quarterdeck.agents").joinpath("registry.json").read_text("utf-8")
 
 
-def _download(url: str) -> str:
-    """Return the text at an address.
+def download(url: str) -> bytes:
+    """Return the content of an address.
 
     Raises:
-        FailedError: it cannot be read.
+        FailedError: it cannot be read, is too large, or redirects from https to http.
     """
     import httpx  # rarely needed
 
+    def stay_encrypted(request: httpx.Request) -> None:
+        if url.lower().startswith("https:") and request.url.scheme != "https":
+            raise FailedError("The registry's address redirects to one without TLS.")
+
+    client = httpx.Client(
+        follow_redirects=True,
+        timeout=SECONDS,
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"request": [stay_encrypted]},
+    )
     try:
-        with httpx.stream("GET", url, follow_redirects=True, timeout=SECONDS) as answer:
+        with client, client.stream("GET", url) as answer:
             answer.raise_for_status()
+            if answer.headers.get("content-encoding", "identity").lower() != "identity":
+                raise FailedError("The registry is compressed, which was not asked for.")
             content = b""
-            for piece in answer.iter_bytes():
+            for piece in answer.iter_raw():
                 content += piece
                 if len(content) > LARGEST:
                     raise FailedError(f"The registry is larger than {LARGEST} bytes.")
-        return content.decode("utf-8")
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeDecodeError) as error:
-        raise FailedError(f"The registry cannot be read from {url}: {error}.") from error
+        return content
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        reason = without_password(f"{url}: {error}.")
+        raise FailedError(f"The registry cannot be read from {reason}") from error
