@@ -185,6 +185,48 @@ async def test_a_target_answers_as_long_as_it_likes_in_vain() -> None:
     assert b"accept-encoding: identity\r\n" in head.lower()
 
 
+async def test_a_mail_server_greets_as_long_as_it_likes_in_vain() -> None:
+    cut: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sent, part = 0, b"220-" + b"x" * 1000 + b"\r\n"
+        with contextlib.suppress(ConnectionError):
+            while sent < 64 << 20:
+                writer.write(part * 64)
+                await writer.drain()
+                sent += len(part) * 64
+        cut.set_result(sent)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        mail = f"mailto://user:password@mail.example:{port}?to=a@b.example&smtp=127.0.0.1"
+        assert not await asyncio.to_thread(send, mail, NOTICE, True)
+        assert await cut < 16 << 20
+
+
+async def test_a_mail_server_is_understood() -> None:
+    heard: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220-a\r\n220 b\r\n")
+        in_text = False
+        while line := await reader.readline():
+            heard.append(line)
+            word, in_text = line[:4].upper(), line != b".\r\n" and (in_text or line[:4] == b"data")
+            replies = {b"EHLO": b"250-x\r\n250 AUTH PLAIN", b"AUTH": b"235 x", b"DATA": b"354 x"}
+            if not in_text or word == b"DATA":
+                writer.write(replies.get(word, b"250 x") + b"\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        mail = f"mailto://user:password@mail.example:{port}?to=a@b.example&smtp=127.0.0.1&mode=insecure"
+        assert await asyncio.to_thread(send, mail, Notice("a\r\nBcc: c@d.example", "text"), True)
+    assert [line for line in heard if line.startswith(b"rcpt")] == [b"rcpt TO:<a@b.example>\r\n"]
+    assert not any(line.lower().startswith(b"bcc") for line in heard)
+
+
 async def test_a_target_that_answers_bit_by_bit_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifier, "SECONDS", 0.5)
     await sent_to(Talker(b"x", 600, 0.05))  # the library waits as long as something comes

@@ -3,10 +3,11 @@
 The library has a hundred services, made by many people. So the interpreter itself is asked, by an
 audit hook, what it does: where it connects, which files it opens, whether it starts programs. It
 reads all that a target answers, for as long as that comes, so connections are cut at a deadline, and
-answers over HTTP are limited.
+what it reads over HTTP and SMTP is limited.
 """
 
 import os
+import smtplib
 import socket
 import sys
 import sysconfig
@@ -15,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from threading import Timer
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -27,7 +28,7 @@ from quarterdeck.local.addresses import (
 )
 
 ANSWER_BYTES = 1 << 20
-"""Limit of a target's answer over HTTP."""
+"""Limit of a target's answer over HTTP, and of all that a mail server says."""
 
 
 class _Bounds:
@@ -96,7 +97,7 @@ def confined(private: bool, seconds: float) -> Generator[None]:
 
 @cache
 def _limit_answers() -> None:
-    """Let the library's HTTP client read answers up to a limit, once; it has no setting for it."""
+    """Let the library's clients read answers up to a limit, once; they have no setting for it."""
     import requests
 
     library: Any = requests
@@ -121,6 +122,31 @@ def _limit_answers() -> None:
         return answer
 
     library.adapters.HTTPAdapter.send = send
+    mail: Any = smtplib.SMTP
+    reply: Any = mail.getreply
+
+    def getreply(connection: Any) -> Any:
+        if connection.file is None and _bounds.get() is not None:
+            connection.file = _BoundedFile(connection.sock.makefile("rb"))
+        return reply(connection)
+
+    mail.getreply = getreply
+
+
+class _BoundedFile:
+    """What a mail server says. A reply may have any number of lines, and smtplib keeps all."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._left = ANSWER_BYTES
+        self.close = file.close
+
+    def readline(self, size: int) -> bytes:
+        line = self._file.readline(size)
+        self._left -= len(line)
+        if self._left < 0:
+            raise OSError("The answer is too long.")
+        return line
 
 
 @cache
