@@ -154,7 +154,7 @@ async def test_over_http(bench, checkout, tmp_path, git):
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            url = f"http://ann:secret@127.0.0.1:{server.server_port}/served.git"
+            url = f"http://secret@127.0.0.1:{server.server_port}/served.git"
             source = await bench.connect(url)
             assert (source.default_branch, source.name) == ("trunk", "served")
             workspace = await bench.started(source)

@@ -115,6 +115,31 @@ def driver(world: World) -> ProcessDriver:
     return world.context.sources
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://ann:hush-4711@host.example/a.git", " HTTPS://ann:hush-4711@host.example/a"),
+        *("https://hush-4711:@host.example/a", "ssh://git:hush-4711@host.example/a"),
+        *("https://:hush-4711@host.example/a", "https://a:hush@4711@host.example/a"),
+    ],
+)
+@pytest.mark.usefixtures("driver")
+async def test_an_address_with_a_password_is_refused(world: World, url: str) -> None:
+    client, skills = world.client, f"/v1/environments/{world.environment}/skills"
+    for answer in (
+        await client.post("/v1/replica/repositories", json={"url": url}),
+        await client.post(skills, json={"name": "a", "slug": "a", "source": f"{url}#skills"}),
+    ):
+        assert (answer.status_code, "holds a password" in answer.text) == (400, True), answer.text
+        assert "credential helpers" in answer.json()["details"]
+        assert "hush" not in answer.text
+
+
+async def test_a_user_in_an_address_is_no_password(driver: ProcessDriver) -> None:
+    for url in ("https://ann@127.0.0.1/a", "ssh://git@127.0.0.1/a", "git@127.0.0.1:a/b:c@d"):
+        await driver.require_source(url)
+
+
 async def test_no_form_of_a_private_address_is_connected_to(
     driver: ProcessDriver, served: Served
 ) -> None:

@@ -220,7 +220,7 @@ class Sources(Protocol):
         `private` is whether it may have a private address, now and whenever it is fetched.
 
         Raises:
-            NotARepositoryError: nothing there that git can read.
+            NotARepositoryError: nothing there that git can read, or the address holds a password.
             UnknownBranchError: it has no such branch.
             CloneError: it is a repository, but mirroring it failed.
         """
@@ -251,7 +251,7 @@ class Sources(Protocol):
         have a private address.
 
         Raises:
-            NotARepositoryError: it does not exist, or the address is not valid or may not be reached.
+            NotARepositoryError: it does not exist, is not valid, holds a password or is out of reach.
         """
         ...
 

@@ -64,7 +64,7 @@ from quarterdeck.sandboxes.record import load_book
 from quarterdeck.sandboxes.runtime import Runtime, socket_of
 from quarterdeck.sandboxes.sandbox import CommandOverrides
 from quarterdeck.sandboxes.source_trees import Trees
-from quarterdeck.sandboxes.sources import local_path
+from quarterdeck.sandboxes.sources import local_path, refuse_password
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.engine import CONFIG_NAME
 from quarterdeck.wire.git_state import EngineRepository
@@ -157,6 +157,7 @@ class ProcessDriver:
     async def connect_repository(
         self, repository_id: str, url: str, branch: str | None = None, private: bool = True
     ) -> MirrorInfo:
+        refuse_password(url)
         with _disk_errors():
             return await self._mirrors.connect(repository_id, url, branch, private)
 
@@ -168,6 +169,7 @@ class ProcessDriver:
         return await asyncio.to_thread(local_path, url) is not None
 
     async def require_source(self, url: str, private: bool = True) -> None:
+        refuse_password(url)
         await self._trees.require(url, private)
 
     async def read_tree(self, url: str, directory: str, private: bool = True) -> list[TreeFile]:

@@ -10,6 +10,7 @@ from quarterdeck.sandboxes.errors import NotARepositoryError
 _SCHEMES = frozenset(("http", "https", "ssh", "git+ssh", "ssh+git"))
 _SCP_LIKE = re.compile(r"[A-Za-z0-9_.@-]+:(?!/?/).*", re.ASCII)
 _SCP_PARTS = re.compile(r"(?:[^@/:]+@)?([^@/:]+):/?(?!/)(.+)")
+_PASSWORD = re.compile(r"[^/?#]+://[^/?#]*:[^/?#]*@")
 _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")
 _UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LIMIT = 100
@@ -47,6 +48,20 @@ def _remote(text: str) -> None:
         known = ", ".join(sorted(_SCHEMES))
         raise NotARepositoryError(
             f"Addresses beginning with {scheme}:// are not supported, only {known}."
+        )
+
+
+def refuse_password(url: str) -> None:
+    """Refuse an address with a password: it would be stored, shown, and in the arguments of git.
+
+    Raises:
+        NotARepositoryError: it has one.
+    """
+    if _PASSWORD.match(url.strip()):
+        raise NotARepositoryError(
+            "The address holds a password, which everybody in the organization would see.",
+            "Leave it out: git asks its credential helpers, or uses the token of the host in the "
+            "service's configuration file.",
         )
 
 
