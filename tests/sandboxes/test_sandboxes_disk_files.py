@@ -1,6 +1,8 @@
 """A disk can be full of files while bytes are free."""
 
 import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from quarterdeck.cli.doctor import check_home
 from quarterdeck.cli.findings import Level
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.disk import RESERVED_FILES, require_room
+from quarterdeck.sandboxes.disk import RESERVED_FILES, FileWatch, require_room, room_of
 from quarterdeck.sandboxes.git import DiskFullError
+from tests.support.disks import small_disk
 
 GIB = 1 << 30
 
@@ -46,3 +49,84 @@ def test_files_that_fit_are_counted(
     (finding,) = [one for one in check_home(Home(tmp_path)) if one.name == "disk"]
     assert finding.level == (Level.WARN if warned else Level.OK)
     assert ("more files" in finding.message) is warned
+
+
+class Replicas:
+    """Directories of replicas on a small disk, and which of them were stopped."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = Home(root)
+        self.stopped: list[str] = []
+        self.said: list[tuple[str, str]] = []
+        self.watch = FileWatch(self.home, self._stop)
+        for id in ("a", "b"):
+            (self.home.workspaces / id).mkdir(parents=True)
+
+    async def _stop(self, id: str) -> None:
+        self.stopped.append(id)
+
+    async def look(self) -> bool:
+        async def report(id: str, sentence: str) -> None:
+            self.said.append((id, sentence))
+
+        return await self.watch.look(report)
+
+    def make(self, id: str, count: int) -> None:
+        place = self.home.workspaces / id / str(len(list((self.home.workspaces / id).iterdir())))
+        place.mkdir()
+        for number in range(count - 1):
+            (place / f"{number}\n1\tb").touch()
+
+    def leave(self, id: str, free: int) -> None:
+        """Make files until so many more can be made."""
+        self.make(id, room_of(self.home).free_files - free)
+
+
+@pytest.fixture
+def replicas(tmp_path: Path, require_tool: Callable[[str], str]) -> Iterator[Replicas]:
+    point = tmp_path / "disk"
+    point.mkdir()
+    with small_disk(point, 64, require_tool):
+        yield Replicas(point)
+
+
+async def test_the_replica_that_makes_most_files_is_stopped(replicas: Replicas) -> None:
+    reserved = room_of(replicas.home).reserved_files
+    assert not await replicas.look()
+    replicas.leave("a", 3 * reserved)  # it has most, and made them earlier
+    assert await replicas.look()
+    replicas.leave("b", reserved + 10)
+    assert await replicas.look()
+    assert not replicas.stopped
+    replicas.leave("b", reserved // 2)
+    assert await replicas.look()
+    assert replicas.stopped == ["b"]
+    assert replicas.said[0][0] == "b" and "made most" in replicas.said[0][1]
+    for _ in range(3):  # it is not counted again while nothing changes
+        await replicas.look()
+    assert replicas.stopped == ["b"]
+    shutil.rmtree(replicas.home.workspaces / "a")
+    assert not await replicas.look()
+
+
+async def test_one_that_makes_all_files_between_two_looks_is_stopped(replicas: Replicas) -> None:
+    await replicas.look()
+    replicas.make("a", 100)
+    replicas.leave("b", 0)
+    await replicas.look()
+    assert replicas.stopped == ["b"]
+
+
+async def test_nobody_is_stopped_for_files_of_others(replicas: Replicas) -> None:
+    reserved = room_of(replicas.home).reserved_files
+    await replicas.look()
+    replicas.make("a", 100)
+    other = replicas.home.root / "other"
+    other.mkdir()
+    for number in range(room_of(replicas.home).free_files - reserved // 2):
+        (other / str(number)).touch()
+    await replicas.look()
+    # A service that starts on a full disk does not know who made the files.
+    replicas.watch = FileWatch(replicas.home, replicas._stop)
+    await replicas.look()
+    assert not replicas.stopped

@@ -129,5 +129,26 @@ def test_one_hungry_replica(own: Installation) -> None:
     assert own.turn(hungry, block("echo again"))["stopReason"] == "end_turn"
 
 
+MAKER = "import itertools\nfor n in itertools.count(): open(f'/workspace/{n}', 'x').close()"
+
+
+@pytest.mark.long
+def test_one_that_makes_ever_new_files(own: Installation) -> None:
+    environment = own.environment_with(own.connect(str(make_repository(own.base / "shop"))))
+    maker, other = own.create(environment), own.create(environment)
+    heard = Follower(own, maker)
+    own.run(maker, f'setsid python3 -c "{MAKER}" >/dev/null 2>&1 </dev/null & echo lit')
+    until(lambda: heard.has("error"), "the end of what makes files")
+    heard.end()
+    assert "made most of the new ones" in str(heard.events)
+    until(lambda: not [pid for pid in own.processes(maker) if runs(pid)], "the replica's end")
+    assert own.run(other, "echo x > /workspace/small; cat /workspace/small")["output"] == "x\n"
+    # Its files stay, so nobody can make others until somebody removes them.
+    assert own.ask("DELETE", f"/v1/replica/{maker}").status_code == 200
+    until(lambda: not own.place(maker).exists(), "the end of its files")
+    assert own.turn(other, block("echo on"))["stopReason"] == "end_turn"
+    own.create(environment)
+
+
 def forked(own: Installation, id: str) -> int:
     return len(own.processes(id))

@@ -3,12 +3,15 @@
 No quota is needed. What programs of replicas have written is counted by the kernel for each process; it is
 read only when the free space has changed. When hardly any is left, the programs that wrote most recently are
 killed, and a reserve is released: a file that held some room, so that the service can store what it accepts.
+
+Files are not counted by the kernel, so those of replicas are counted when the file system can hold few more.
 """
 
 import asyncio
 import logging
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -53,6 +56,13 @@ SHARE = 4
 """A replica is responsible when it wrote at least this part of what became used."""
 STRIKES = 3
 """Looks in a row with the same responsible replica, after which all of it is stopped."""
+
+NEAR_FILES = 4
+"""Multiple of `RESERVED_FILES` below which the files of replicas are counted, to know later who made more."""
+STEP_FILES = 16
+"""Part of `RESERVED_FILES` that must have been made since until they are counted again."""
+COUNTING_SECONDS = 600.0
+"""Limit of one count, by a program with low priority; a million files take seconds."""
 
 Report = Callable[[str, str], Awaitable[object]]
 """Tells what was done to a replica: its id, and a sentence."""
@@ -218,6 +228,82 @@ class DiskWatch:
         with suppress(FileNotFoundError):
             self._reserve.unlink()
             log.warning("The disk is full: the reserve of %s is released", self.home.root)
+
+
+@dataclass
+class FileWatch:
+    """Stops the replica that made most files when the disk has room for few more. `stop` ends all in it."""
+
+    home: Home
+    stop: Callable[[str], Awaitable[None]]
+    _free: int = field(default=0, init=False)
+    """How many files could be made when they were counted, or when the disk had room; 0 before that."""
+    _counts: dict[str, int] | None = field(default=None, init=False)
+
+    async def run(self, report: Report) -> None:
+        """Look again and again until cancelled."""
+        while True:
+            near = False
+            try:
+                near = await self.look(report)
+            except (OSError, SandboxError) as e:
+                log.warning("The files of %s cannot be counted: %s", self.home.root, e)
+            await asyncio.sleep(SECONDS_NEAR if near else SECONDS)
+
+    async def look(self, report: Report) -> bool:
+        """Look once; act when few more files can be made. Return whether that is near."""
+        room = room_of(self.home)
+        if room.free_files >= NEAR_FILES * room.reserved_files:
+            self._counts, self._free = None, room.free_files
+            return False
+        made, few = self._free - room.free_files, room.free_files < room.reserved_files
+        if self._counts is not None and not (few and made > room.reserved_files // STEP_FILES):
+            return True
+        before, since = self._counts, self._free
+        now = self._counts = await count_files(self.home)
+        room = room_of(self.home)
+        self._free = room.free_files
+        if room.free_files >= room.reserved_files or not since:
+            return True
+        # Without an earlier count they were made faster than that: all that a replica has may be new.
+        grown = {id: count - (before or {}).get(id, 0) for id, count in now.items()}
+        most = max(grown, key=lambda id: grown[id], default="")
+        if most and grown[most] >= max(1, (since - self._free) // SHARE):
+            log.warning("Replica %s has %d files, and is stopped", most, now[most])
+            await self.stop(most)
+            await report(
+                most,
+                "The disk has room for few more files. This replica was stopped: it made most of the "
+                "new ones. Remove files to make room.",
+            )
+        return True
+
+
+async def count_files(home: Home) -> dict[str, int]:
+    """Return the number of files and directories of each replica.
+
+    Raises:
+        OSError: they cannot be counted here, or not in time.
+    """
+    ids = [path.name for path in home.workspaces.glob("[!.]*")]
+    if not ids:
+        return {}
+    counting = await asyncio.create_subprocess_exec(
+        *("nice", "-n", "19", "du", "--inodes", "--summarize", "--one-file-system", "--", *ids),
+        cwd=home.workspaces,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # of directories that were removed meanwhile, or are closed
+    )
+    try:
+        async with asyncio.timeout(COUNTING_SECONDS):
+            output, _ = await counting.communicate()
+    finally:
+        if counting.returncode is None:
+            counting.kill()
+            await counting.wait()
+    lines = [line.split("\t") for line in output.decode().splitlines()]
+    return {id: int(count) for count, id in lines}
 
 
 def _responsible(before: dict[str, Counts], now: dict[str, Counts], used: int) -> str:

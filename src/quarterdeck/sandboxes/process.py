@@ -36,7 +36,7 @@ from quarterdeck.sandboxes.archives import Archives
 from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
 from quarterdeck.sandboxes.cgroups import find_groups
 from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace, default_tree
-from quarterdeck.sandboxes.disk import DiskWatch, Report, require_room
+from quarterdeck.sandboxes.disk import DiskWatch, FileWatch, Report, require_room
 from quarterdeck.sandboxes.errors import CloneError, SandboxError
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
 from quarterdeck.sandboxes.launch import ForkServer
@@ -142,14 +142,15 @@ class ProcessDriver:
 
     @asynccontextmanager
     async def watching_disk(self, report: Report) -> AsyncGenerator[None]:
-        """Within the block, stop replicas that fill the disk; see `DiskWatch`."""
-        watch = DiskWatch(self._home, self.stop)
-        watching = asyncio.create_task(watch.run(report), name="disk")
+        """Within the block, stop replicas that fill the disk; see `DiskWatch` and `FileWatch`."""
+        watches = (DiskWatch(self._home, self.stop), FileWatch(self._home, self.stop))
+        watching = [asyncio.create_task(watch.run(report), name="disk") for watch in watches]
         try:
             yield
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
 
     async def isolation(self) -> Isolation:
         return (await self._examined()).isolation
