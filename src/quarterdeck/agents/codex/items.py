@@ -6,9 +6,9 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
-from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.objects import as_list, as_object
 from quarterdeck.agents.output import KEPT
 from quarterdeck.agents.port import Prompt
 from quarterdeck.wire.chats import Base64Source, Image
@@ -146,7 +146,7 @@ def tail_of(output: str) -> str:
 
 def changes_of(item: Item) -> list[Item]:
     """Return the changed files of an item."""
-    return [as_object(change) for change in cast("list[object]", item.get("changes") or [])]
+    return [as_object(change) for change in as_list(item.get("changes"))]
 
 
 def edited_files(item: Item) -> list[str]:
@@ -181,7 +181,7 @@ def _tool_content(item: Item) -> list[dict[str, Any]]:
     if error := as_object(item.get("error")).get("message"):
         return [text_part(str(error))]
     result = as_object(item.get("result"))
-    parts = cast("list[object]", result.get("content") or item.get("contentItems") or [])
+    parts = as_list(result.get("content") or item.get("contentItems"))
     texts = [as_object(part).get("text") for part in parts]
     return [text_part(text) for text in texts if isinstance(text, str)]
 

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 from quarterdeck.agents.codex import items
 from quarterdeck.agents.codex.link import Reply
 from quarterdeck.agents.codex.questions import Approvals
 from quarterdeck.agents.codex.turns import NativeGoal, ThreadTurns
-from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.objects import as_list, as_object
 from quarterdeck.agents.output import LiveOutput
 from quarterdeck.agents.session.permissions import PermissionRequests
 from quarterdeck.agents.session.recorder import Recorder
@@ -100,7 +100,7 @@ class Narrator:
         if item_id in self._sent_in_pieces:
             self._sent_in_pieces.discard(item_id)
         elif kind == "reasoning":
-            for number, text in enumerate(cast("list[object]", item.get("summary") or [])):
+            for number, text in enumerate(as_list(item.get("summary"))):
                 await self._chunk("agent_thought_chunk", str(text), f"{item_id}.{number}")
         elif text := str(item.get("text") or ""):
             mark = PLAN_MARK if kind == "plan" else None
@@ -163,7 +163,7 @@ class Narrator:
     # The rest
 
     async def _steps(self, params: Params) -> None:
-        steps = [as_object(step) for step in cast("list[object]", params.get("plan") or [])]
+        steps = [as_object(step) for step in as_list(params.get("plan"))]
         entries = [
             {
                 "content": str(step.get("step", "")),

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from quarterdeck.agents.codex.items import command_of
 from quarterdeck.agents.codex.link import Reply
-from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.objects import as_list, as_object
 from quarterdeck.agents.port import AgentError
 from quarterdeck.agents.session.permissions import (
     NO_ANSWER,
@@ -101,7 +101,7 @@ class Approvals:
             "kind": "execute",
             "rawInput": {"command": command, "cwd": params.get("cwd")},
         }
-        offered = cast("list[object]", params.get("availableDecisions") or list(_USUAL))
+        offered = as_list(params.get("availableDecisions")) or list[object](_USUAL)
         if "decline" not in offered:
             offered = [
                 *(decision for decision in offered if decision != "cancel"),
@@ -169,9 +169,7 @@ class Approvals:
         return reply
 
     async def _questions(self, params: Params) -> Reply:
-        questions = [
-            as_object(question) for question in cast("list[object]", params.get("questions") or [])
-        ]
+        questions = [as_object(question) for question in as_list(params.get("questions"))]
         first = await self._ask(_as_question(questions[0])) if questions else None
 
         async def reply() -> Params:
@@ -256,7 +254,7 @@ def _granted(permissions: Params) -> Params:
 
 
 def _as_question(question: Params) -> CodexQuestion:
-    options = [as_object(option) for option in cast("list[object]", question.get("options") or [])]
+    options = [as_object(option) for option in as_list(question.get("options"))]
     return CodexQuestion(
         str(question.get("question") or question.get("header") or "Codex asks"),
         [CodexOption(str(n), _option_name(option)) for n, option in enumerate(options)],
@@ -271,12 +269,12 @@ def _option_name(option: Params) -> str:
 
 
 def _chosen(question: Params, answer: GivenAnswer) -> str:
-    options = cast("list[object]", question.get("options") or [])
+    options = as_list(question.get("options"))
     return str(as_object(options[int(answer.option or 0)]).get("label", ""))
 
 
 def _as_field(name: str, shape: Params) -> CodexQuestion:
-    choices = [str(choice) for choice in cast("list[object]", shape.get("enum") or [])]
+    choices = [str(choice) for choice in as_list(shape.get("enum"))]
     if shape.get("type") == "boolean":
         choices = ["true", "false"]
     title = str(shape.get("description") or shape.get("title") or name)

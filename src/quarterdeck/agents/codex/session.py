@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from quarterdeck.agents.codex.items import input_of
 from quarterdeck.agents.codex.link import CodexLink, failure
@@ -17,7 +17,7 @@ from quarterdeck.agents.codex.startup import (
     start_process,
 )
 from quarterdeck.agents.codex.turns import NativeTurn
-from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.objects import as_list, as_object
 from quarterdeck.agents.port import (
     AgentDiedError,
     AgentError,
@@ -436,12 +436,8 @@ class CodexCommands:
 
     def take_skills(self, answer: Params) -> None:
         """Note the answer of `skills/list`."""
-        entries = map(as_object, cast("list[object]", answer.get("data") or []))
-        skills = [
-            as_object(skill)
-            for entry in entries
-            for skill in cast("list[object]", entry.get("skills") or [])
-        ]
+        entries = map(as_object, as_list(answer.get("data")))
+        skills = [as_object(skill) for entry in entries for skill in as_list(entry.get("skills"))]
         own = {name for name, _, _ in _OWN}
         self._skills = {
             str(skill.get("name")): skill

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from quarterdeck import __version__
 from quarterdeck.agents.acp.options import nearest_level
 from quarterdeck.agents.availability import program_of, spawn
 from quarterdeck.agents.codex.link import CodexLink, OnResult
-from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.objects import as_list, as_object
 from quarterdeck.agents.port import AgentUnavailableError, ModelOffer, Prompt, SessionSpec
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.process import AgentProcess, RefusedError
@@ -231,7 +231,7 @@ class CodexHandshake:
         if self._spec.key:
             # Only codex needs the key, not the commands that it runs for the model.
             policy = as_object(config.get("shell_environment_policy"))
-            excluded = cast("list[object]", policy.get("exclude") or [])
+            excluded = as_list(policy.get("exclude"))
             names = [*map(str, excluded), *self._preset.keys]
             overrides["shell_environment_policy.exclude"] = list(dict.fromkeys(names))
         return overrides
@@ -274,10 +274,6 @@ _FAST = "fast"
 def as_text(value: object) -> str | None:
     """Return a text that is not empty; None for anything else."""
     return value if isinstance(value, str) and value else None
-
-
-def _listed(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 class Settings:
@@ -334,7 +330,7 @@ class Settings:
         if not prompt.fast_mode:
             return {}
         model = (await self._models_by_name()).get(prompt.model or self._model, {})
-        tiers = [as_object(tier) for tier in cast("list[object]", model.get("serviceTiers") or [])]
+        tiers = [as_object(tier) for tier in as_list(model.get("serviceTiers"))]
         fast = next((tier for tier in tiers if str(tier.get("name")).lower() == _FAST), None)
         return {"serviceTierForTurn": fast["id"]} if fast else {}
 
@@ -382,7 +378,7 @@ class Settings:
     def _thinking(self, model: Params) -> ChatSetting | None:
         choices = [
             SettingChoice(id=level, name=level, description=as_text(effort.get("description")))
-            for effort in map(as_object, _listed(model.get("supportedReasoningEfforts")))
+            for effort in map(as_object, as_list(model.get("supportedReasoningEfforts")))
             if (level := as_text(effort.get("reasoningEffort")))
         ]
         level = self._effort_now or as_text(model.get("defaultReasoningEffort"))
@@ -394,13 +390,13 @@ class Settings:
         record = (await self._models_by_name()).get(model)
         if record is None:
             return level
-        listed = _listed(record.get("supportedReasoningEfforts"))
+        listed = as_list(record.get("supportedReasoningEfforts"))
         offered = [str(as_object(effort).get("reasoningEffort")) for effort in listed]
         return nearest_level(level, offered) or str(record.get("defaultReasoningEffort") or level)
 
     async def _models_by_name(self) -> dict[str, Params]:
         if self._models is None:
             answer = await self._list_models()
-            listed = [as_object(model) for model in cast("list[object]", answer.get("data") or [])]
+            listed = [as_object(model) for model in as_list(answer.get("data"))]
             self._models = {str(model.get("model")): model for model in listed}
         return self._models

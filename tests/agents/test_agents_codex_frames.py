@@ -1,0 +1,120 @@
+"""An app-server of codex that sends frames of wrong types: the turn goes on."""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quarterdeck.agents.codex.listener import Narrator
+from quarterdeck.agents.codex.questions import Approvals
+from quarterdeck.agents.codex.session import CodexDriver, CodexSession
+from quarterdeck.agents.port import AgentSession, Prompt, SessionSpec, StopReason
+from quarterdeck.agents.presets import AgentProtocol, Preset
+from tests.agents.conftest import Heard
+from tests.agents.test_agents_codex_steering import SERVER
+
+WRONG: list[Any] = [
+    None,
+    7,
+    1.5,
+    True,
+    "x",
+    [],
+    ["x"],
+    [7],
+    {},
+    {"x": [1]},
+    {"id": 7},
+    [[[]]],
+    [{"kind": 7}],
+]
+TYPES = (
+    *("commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "webSearch", "imageView"),
+    *("agentMessage", "reasoning", "plan", "userMessage", "other"),
+)
+ITEM_FIELDS = (
+    *("id", "type", "command", "cwd", "changes", "aggregatedOutput", "status", "result", "error"),
+    *("query", "action", "path", "tool", "arguments", "server", "summary", "text", "contentItems"),
+)
+FIELDS = (
+    *("threadId", "turnId", "itemId", "delta", "summaryIndex", "contentIndex", "item", "plan"),
+    *("tokenUsage", "error", "willRetry", "message", "summary", "details", "toModel", "status"),
+    *("name", "changes", "turn", "goal", "command", "cwd", "availableDecisions", "reason", "kind"),
+    *("grantRoot", "permissions", "questions", "mode", "requestedSchema", "serverName", "url"),
+)
+
+Opener = Callable[[str], Awaitable[CodexSession]]
+
+
+@pytest.fixture
+def spoken(tmp_path: Path, heard: Heard, spec: SessionSpec, sessions: list[AgentSession]) -> Opener:
+    """Opens a session with an app-server that does what a test says after `turn/start`."""
+
+    async def open_session(body: str) -> CodexSession:
+        script = tmp_path / "codex.py"
+        serve = SERVER.replace('say("begun ")', "speak()")
+        script.write_text(f"{serve}\ndef speak():\n{body}\nserve(None)\n")
+        command = (sys.executable, "-I", str(script))
+        session = await CodexDriver(
+            Preset(name="Codex", protocol=AgentProtocol.CODEX, command=command)
+        ).open(spec, heard)
+        assert isinstance(session, CodexSession)
+        sessions.append(session)
+        return session
+
+    return open_session
+
+
+def wrong_frames() -> list[dict[str, Any]]:
+    frames: list[dict[str, Any]] = []
+    notes = (
+        *Narrator.HANDLERS,
+        "turn/started",
+        "thread/goal/updated",
+        "thread/goal/cleared",
+        "none",
+    )
+    for method in notes:
+        params = [{"threadId": "t", name: wrong} for name in FIELDS for wrong in WRONG]
+        frames += [{"method": method, "params": one} for one in (*WRONG, *params)]
+    for method in ("item/started", "item/completed"):
+        for kind in TYPES:
+            for name in ITEM_FIELDS:
+                for wrong in WRONG:
+                    item = {"id": "i", "type": kind, name: wrong}
+                    frames.append({"method": method, "params": {"threadId": "t", "item": item}})
+    for wrong in WRONG:
+        frames.append({"method": "turn/completed", "params": {"threadId": "t", "turn": wrong}})
+        frames.append({"id": wrong, "result": {}})
+        frames += [{"id": number, "result": wrong} for number in range(9)]  # answered already
+        frames += [{"id": number, "error": wrong} for number in range(900, 902)]
+    return frames
+
+
+async def test_wrong_notifications_end_no_turn(
+    spoken: Opener, heard: Heard, tmp_path: Path
+) -> None:
+    lines = "".join(json.dumps(frame) + "\n" for frame in wrong_frames())
+    (tmp_path / "frames").write_text(lines)
+    session = await spoken(
+        f"    sys.stdout.write(open({str(tmp_path / 'frames')!r}).read()); say('alive'); end()"
+    )
+    assert (await session.prompt(Prompt("m1", "hello"))).stop_reason == StopReason.END_TURN
+    assert "alive" in heard.text()
+
+
+async def test_wrong_requests_end_no_turn(spoken: Opener, heard: Heard, tmp_path: Path) -> None:
+    frames = [
+        {"id": "same", "method": method, "params": params}
+        for method in (*Approvals.HANDLERS, "none")
+        for params in (*WRONG, *({name: wrong} for name in FIELDS for wrong in WRONG))
+    ]
+    (tmp_path / "frames").write_text("".join(json.dumps(frame) + "\n" for frame in frames))
+    session = await spoken(
+        f"    sys.stdout.write(open({str(tmp_path / 'frames')!r}).read()); say('alive'); end()"
+    )
+    assert (await session.prompt(Prompt("m1", "hello"))).stop_reason == StopReason.END_TURN
+    assert "alive" in heard.text()
