@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from quarterdeck.cli import completion
 from quarterdeck.cli.program import program
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import socket_address
@@ -118,6 +119,19 @@ def test_a_shell_completes_names_from_the_service(service):
     assert len(id) == 36
     for name in ("alpha", "alphabet", "beta"):
         service.qd("replica", "rm", "--yes", name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["$(touch${IFS}x)", "`id`", "a;id", "a|id", "a&", ">x", "~root", "{a,b}", "!!", "#a", "a\\b", "-x",
+     "--profile=x", "a\nb", "a\u2028b", "'a", '"a', "*", ""],
+)  # fmt: skip
+def test_a_name_that_means_more_to_a_shell_is_completed_by_its_id(name, monkeypatch):
+    monkeypatch.setattr(completion, "_read", lambda *_: {"id-1": name, "id-2": "naïve/fix-1.2"})
+    command = click.Command("show", params=[click.Argument(["replica"])])
+    context = click.Context(command)
+    offered = completion.replica_names(context, command.params[0], "")
+    assert sorted(item.value for item in offered) == ["id-1", "naïve/fix-1.2"]
 
 
 @pytest.mark.long

@@ -91,13 +91,18 @@ def _complete(
 ) -> list[CompletionItem]:
     names = _read(ctx.find_object(Common) or Common(), read)
     given = ctx.params.get(param.name or "") or ()
-    # A name with blanks would be split into several words, so offer its id.
-    labels = {id if name.split() != [name] else name: safe_line(name) for id, name in names.items()}
+    # The shell puts a word on its line as it is, so a name that means more there is offered by its id.
+    labels = {name if _is_plain(name) else id: safe_line(name) for id, name in names.items()}
     return [
         CompletionItem(word, help=None if name == word else name)
         for word, name in sorted(labels.items(), key=lambda pair: pair[1])
         if word.startswith(incomplete) and word not in given
     ]
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether a name is one word to every shell, and no option."""
+    return all(c.isalnum() or c in "_-./:@%+,=" for c in name) and name[:1] not in ("", "-")
 
 
 def _read(common: Common, read: "Callable[[Client], Awaitable[Names]]") -> Names:
