@@ -147,6 +147,21 @@ async def test_no_form_of_a_private_address_is_connected_to(
     for number, host in enumerate(hosts):
         with pytest.raises(NotARepositoryError, match="may not be reached"):
             await driver.connect_repository(f"r{number}", served.url(host), private=False)
+    for host in (
+        "%31%32%37.0.0.1",
+        "loc%61lhost",
+        "127%2e0%2e0%2e1",
+        "127.0.0.1%2f",
+        "127。0。0。1",
+    ):
+        for scheme in ("http", "https", "ssh", "git+ssh"):
+            with pytest.raises(NotARepositoryError, match="write the name of its host in ASCII"):
+                await driver.connect_repository(
+                    "written", f"{scheme}://{host}:{served.port}/shop.git", private=False
+                )
+    for url in ("ssh://x.example%40127.0.0.1/a", "ssh://127.0.0.1%2f@x.example/a"):
+        with pytest.raises(NotARepositoryError, match="write the name of its host in ASCII"):
+            await driver.connect_repository("written", url, private=False)
     for url in (f"ssh://git@127.1:{served.port}/shop.git", "git@127.0.0.1:shop.git"):
         with pytest.raises(NotARepositoryError, match="may not be reached"):
             await driver.connect_repository("ssh", url, private=False)

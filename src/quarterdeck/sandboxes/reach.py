@@ -22,7 +22,8 @@ async def network_options(url: str, private: bool) -> tuple[str, ...]:
     and an alias of the user's SSH configuration is left to it.
 
     Raises:
-        NotARepositoryError: the address is not supported, or its host may not be reached.
+        NotARepositoryError: the address is not supported, or its host may not be reached, or can be
+            read in several ways.
     """
     if await asyncio.to_thread(local_path, url) is not None:
         return ()
@@ -33,6 +34,12 @@ async def network_options(url: str, private: bool) -> tuple[str, ...]:
     except ValueError as e:
         raise NotARepositoryError(f"{without_password(text)} is not a git URL: {e}.") from e
     scheme = "ssh" if parts is None else parts.scheme.lower()
+    # git and curl read %XX and letters beyond ASCII in a host's name, each in its own way.
+    named = host if parts is None or scheme in _PORTS else parts.netloc
+    if "%" in named or not host.isascii():
+        raise NotARepositoryError(
+            f"{without_password(text)} cannot be used: write the name of its host in ASCII, without %."
+        )
     try:
         addresses = await asyncio.to_thread(resolve, host, port or 0, private)
     except AddressRefusedError as e:
