@@ -104,3 +104,18 @@ def test_a_token_is_for_its_own_host(url: str, login: Login | None) -> None:
         login_of(HostsSettings(HostSettings(api_url=A.api_url), HostSettings(token="b")), url)
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "given"),
+    [
+        ("http://127.0.0.1:3000/sea/shop", True),
+        ("https://127.0.0.1/sea/shop", True),
+        ("http://127.0.0.1:6666/sea/shop", False),
+        ("http://127.0.0.1/sea/shop", False),
+    ],
+)
+def test_a_token_in_clear_text_is_for_the_port_of_the_api(url: str, given: bool) -> None:
+    """A program of a replica may listen on any other port of the machine."""
+    hosts = HostsSettings(HostSettings(api_url="http://127.0.0.1:3000/api", token="a"))
+    assert (login_of(hosts, url) is not None) is given

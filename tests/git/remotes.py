@@ -177,6 +177,7 @@ def http_remote(
     login: str = f"person:{PASSWORD}",
     given: list[str] | None = None,
     settings: dict[str, str] | None = None,
+    port: int = 0,
 ) -> Iterator[str]:
     """Serve the bare repositories of a directory; yields the address.
 
@@ -184,6 +185,7 @@ def http_remote(
         login: the user and the password that it takes.
         given: gets the other logins that were tried.
         settings: configuration of its git.
+        port: by default any that is free.
     """
     tried = [] if given is None else given
     served = {
@@ -194,7 +196,7 @@ def http_remote(
         "settings": {} if settings is None else settings,
     }
     handler = type("Handler", (_Handler,), served)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

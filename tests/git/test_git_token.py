@@ -8,10 +8,12 @@ import pytest
 from tests.git.conftest import Shop
 from tests.git.remotes import bare_copy, credential_helper, http_remote
 from tests.support.git import git, make_repository
-from tests.support.installation import Installation, refused
+from tests.support.installation import Installation, free_port, refused
 from tests.system.conftest import installed
 
 TOKEN = "planted-token"
+PORT = free_port()
+"""Of the host: of its API, and of git over HTTP."""
 LOGIN = f"x-access-token:{TOKEN}"
 
 
@@ -23,7 +25,7 @@ def deck(require_tool: Callable[[str], str]) -> Iterator[Installation]:
         home = made.base / "person"
         home.mkdir()
         made.variables["HOME"] = str(home)
-        made.variables["QD_HOST_A_API_URL"] = "http://127.0.0.1:9/api"
+        made.variables["QD_HOST_A_API_URL"] = f"http://127.0.0.1:{PORT}/api"
         made.variables["QD_HOST_A_TOKEN"] = TOKEN
         made.start()
         yield made
@@ -61,7 +63,7 @@ def test_the_token_serves_everything_and_is_kept_nowhere(
         "credential.helper",
         f"store --file {stored}",
     )
-    with http_remote(tmp_path, login=LOGIN) as address:
+    with http_remote(tmp_path, login=LOGIN, port=PORT) as address:
         environment = deck.environment_with(deck.connect(f"{address}/shop.git"), push="any")
         shop = Shop(deck, remote, deck.create(environment))
         shop.run("git fetch -q; git commit -q --allow-empty -m More; git push -q origin HEAD:main")
@@ -89,7 +91,7 @@ def test_a_credential_helper_that_answers_comes_first(
     helper = credential_helper(tmp_path / "helper")
     git(tmp_path, "config", "--file", str(configuration), "credential.helper", str(helper))
     given: list[str] = []
-    with http_remote(tmp_path, given=given) as address:
+    with http_remote(tmp_path, given=given, port=PORT) as address:
         deck.connect(f"{address}/shop.git")
     assert given == []
 
@@ -98,9 +100,20 @@ def test_another_host_does_not_get_the_token(
     deck: Installation, remote: Path, tmp_path: Path
 ) -> None:
     given: list[str] = []
-    with http_remote(tmp_path, given=given) as address:
+    with http_remote(tmp_path, given=given, port=PORT) as address:
         url = f"{address.replace('127.0.0.1', 'localhost')}/shop.git"
         answer = deck.ask("POST", "/v1/replica/repositories", json={"url": url})
+        refused(answer, 400, "INVALID_REQUEST", "cannot read", "could not read")
+    assert given == []
+
+
+def test_another_port_of_the_host_does_not_get_the_token(
+    deck: Installation, remote: Path, tmp_path: Path
+) -> None:
+    """In clear text nothing tells whose program listens there: it may be a replica's."""
+    given: list[str] = []
+    with http_remote(tmp_path, given=given) as address:
+        answer = deck.ask("POST", "/v1/replica/repositories", json={"url": f"{address}/shop.git"})
         refused(answer, 400, "INVALID_REQUEST", "cannot read", "could not read")
     assert given == []
 
@@ -110,7 +123,7 @@ def test_a_token_that_the_host_refuses_is_not_shown(
     deck: Installation, remote: Path, tmp_path: Path
 ) -> None:
     given: list[str] = []
-    with http_remote(tmp_path, given=given) as address:
+    with http_remote(tmp_path, given=given, port=PORT) as address:
         url = f"{address}/shop.git"
         answer = deck.ask("POST", "/v1/replica/repositories", json={"url": url})
         refused(answer, 400, "INVALID_REQUEST", "cannot read", "Authentication failed")

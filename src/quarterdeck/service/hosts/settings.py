@@ -104,15 +104,17 @@ def hosts_of(hosts: HostsSettings, url: str) -> list[tuple[str, str]]:
 def login_of(hosts: HostsSettings, url: str) -> Login | None:
     """Return git's credentials for a URL of a configured host: its token.
 
-    It is sent in clear text only to a host whose API uses clear text.
+    It is sent in clear text only to a host whose API uses clear text, and to its port: on another one
+    anybody's program may listen, and there is no certificate to tell.
     """
     parts = urlsplit(url)
     for host in HOSTS:
         settings = hosts.of(host)
         if settings.token is None or settings.api_url is None:
             continue
-        schemes = ("https", urlsplit(settings.api_url).scheme)
-        if parts.scheme in schemes and serves(settings.api_url, (parts.hostname or "").lower()):
+        api = urlsplit(settings.api_url)
+        meant = parts.scheme == "https" or (parts.scheme, parts.port) == (api.scheme, api.port)
+        if meant and serves(settings.api_url, (parts.hostname or "").lower()):
             return Login(_TOKEN_USERS[host], settings.token)
     return None
 
