@@ -1,19 +1,49 @@
-"""The latency on the screen is that of now, and noise changes nothing on it."""
+"""The connection on the screen is that of now: a service that hangs is noticed, and noise changes nothing."""
+
+import asyncio
 
 import pytest
 
+from quarterdeck.store import connection_monitor
 from quarterdeck.store.connection_monitor import is_news
+from quarterdeck.store.status import ConnectionPhase
+from tests.store.conftest import PlayedService, Watched
 
 
 @pytest.mark.parametrize(
-    ("told", "taken"), [(None, 3.0), (19, 4), (4, 19), (2, 8), (40, 70), (200, 120), (300, 20)]
+    ("told", "taken"), [(None, 3.0), (50, 4), (4, 50), (40, 70), (200, 120), (300, 20)]
 )
 def test_a_latency_that_is_another_one_is_told(told: float | None, taken: float) -> None:
     assert is_news(told, taken)
 
 
 @pytest.mark.parametrize(
-    ("told", "taken"), [(2, 2), (2, 4), (4, 1), (19, 22), (40, 50), (200, 170), (300, 350)]
+    ("told", "taken"),
+    [(2, 2), (2, 14), (14, 2), (39, 2), (19, 22), (40, 50), (200, 170), (300, 350)],
 )
 def test_noise_is_not(told: float, taken: float) -> None:
     assert not is_news(told, taken)
+
+
+async def test_a_service_that_hangs_between_two_reads_of_the_list_is_noticed(
+    watched: Watched, service: PlayedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_monitor, "CHECK_PERIOD", 0.001)
+    monkeypatch.setattr(connection_monitor, "ANSWER_SECONDS", 0.05)
+    connection = watched.deck.connection
+    await watched.until(lambda: connection.phase == ConnectionPhase.ONLINE, "a connection")
+    answers = service.held["/health"] = asyncio.Event()
+    await watched.until(lambda: connection.phase == ConnectionPhase.RECONNECTING, "its loss")
+    assert connection.problem == "test does not answer."
+    answers.set()
+    await watched.until(lambda: connection.phase == ConnectionPhase.ONLINE, "its return")
+
+
+async def test_there_are_three_small_requests_from_one_list_to_the_next(
+    watched: Watched, service: PlayedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_monitor, "CHECK_PERIOD", 0.001)
+    await watched.until(lambda: service.asked.count("GET /v1/replica") == 4, "the fourth list")
+    at = [n for n, asked in enumerate(service.asked) if asked == "GET /v1/replica"]
+    between = service.asked[at[2] + 1 : at[3]]
+    assert between == ["GET /v1/health"] * 3

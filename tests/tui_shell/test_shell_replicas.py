@@ -208,7 +208,7 @@ async def test_names_of_any_kind_break_nothing(live: Installation) -> None:
 async def test_who_comes_back_to_the_window_sees_what_was_made_elsewhere(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookout, "LIST_PERIOD", 3_600.0)
+    monkeypatch.setattr(lookout, "CHECK_PERIOD", 3_600.0)
     async with live.cockpit((80, 24)) as desk:
         await desk.see("online", "No replicas yet")
         await live.create("elsewhere")

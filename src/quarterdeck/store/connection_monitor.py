@@ -31,25 +31,30 @@ For a service that is shown beside another it finds the key too, and raises `NoK
 
 NO_VALID_KEY = (UnauthorizedError, InvalidKeyError, NoKeyError)
 
-LIST_PERIOD = 10.0
-"""Seconds between two reads of the list, for replicas created elsewhere."""
+CHECK_PERIOD = 5.0
+"""Seconds between two checks of a service that answers. Every second one reads the list, for replicas
+created elsewhere."""
 
-ANSWER_SECONDS = 15.0
-"""A service that has not answered by then hangs, or the connection does."""
+ANSWER_SECONDS, ANSWER_LATENCIES, LONGEST_ANSWER = 5.0, 100, 15.0
+"""A service that has not answered by then hangs, or the connection does. A slow connection, on which
+other answers may be in front, gets so many latencies more."""
 
 FIRST_DELAY, LONGEST_DELAY = 0.25, 10.0
 
 PROBES = 2
+"""The best of several is the latency: one may have been delayed by the cockpit itself."""
 WORTH_TELLING = 1.4
-"""A latency is shown when it differs from the one shown by this factor, ..."""
-WORTH_MILLISECONDS = 5
-"""... and by this many milliseconds. Smaller changes are noise."""
+"""A latency is shown at once when it differs from the one shown by this factor, ..."""
+WORTH_MILLISECONDS = 20
+"""... and by this many milliseconds."""
 
 
 def is_news(shown: float | None, measured: float) -> bool:
     """Return whether a latency differs enough from the one shown (milliseconds, None: none shown)."""
     if shown is None:
         return True
+    # What is shorter is noise, such as that of a machine at work.
+    shown, measured = max(shown, WORTH_MILLISECONDS), max(measured, WORTH_MILLISECONDS)
     within = shown / WORTH_TELLING < measured < shown * WORTH_TELLING
     return not within and abs(measured - shown) > WORTH_MILLISECONDS
 
@@ -63,6 +68,7 @@ class ConnectionMonitor:
         self._revive = revive
         self._poke = asyncio.Event()
         self._retry = asyncio.Event()
+        self._told_latency: float | None = None
 
     def poke(self) -> None:
         """Check again at once."""
@@ -101,48 +107,57 @@ class ConnectionMonitor:
     async def run(self) -> None:
         """Check until canceled."""
         delay = FIRST_DELAY
+        reads_list = True
         while True:
             self._poke.clear()
             try:
-                await self._check()
+                await self._check(reads_list)
             except (UnreachableError, RequestTimeoutError) as error:
                 await self._lost(error, delay)
                 delay = min(delay * 2, LONGEST_DELAY)
+                reads_list = True
             except ClientError as error:
                 self.refused(error)
                 await self._pause(LONGEST_DELAY)
+                reads_list = True
             else:
                 delay = FIRST_DELAY
-                await self._pause(LIST_PERIOD)
+                poked = await self._pause(CHECK_PERIOD)
+                reads_list = poked or not reads_list
 
-    async def _check(self) -> None:
+    async def _check(self, reads_list: bool) -> None:
+        times: list[float] = []
         if self._connection.phase == ConnectionPhase.ONLINE:
-            await self._check_answer()
+            times.append(await self._check_answer())
+        if not reads_list:
+            return
         client = self._owner.client
         before = set(self._owner.replicas)
         replicas = [record async for record in client.replicas.all()]
         self._owner.take_list(replicas, before)
         # After the list, so that the time to open a connection is not included.
-        await self._measure()
+        while len(times) < PROBES:
+            times.append(await self._answer_time())
+        self._note_latency(min(times))
         if self._connection.phase != ConnectionPhase.ONLINE:
             self._set_phase(ConnectionPhase.ONLINE, None)
             self._owner.back_online()
 
-    async def _check_answer(self) -> None:
+    async def _check_answer(self) -> float:
         # A call with its retries takes longer than a person should wait for this.
+        seconds = ANSWER_SECONDS + ANSWER_LATENCIES * (self._connection.latency_ms or 0) / 1000
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self._answer_time()
+            async with asyncio.timeout(min(seconds, LONGEST_ANSWER)):
+                return await self._answer_time()
         except TimeoutError as error:
             raise RequestTimeoutError(f"{self._connection.endpoint} does not answer.") from error
 
-    async def _measure(self) -> None:
-        # The best of several: one may have been delayed by the cockpit itself.
-        latency = min([await self._answer_time() for _ in range(PROBES)])
-        if self._connection.phase != ConnectionPhase.ONLINE:
-            self._connection.latency_ms = latency
-        elif is_news(self._connection.latency_ms, latency):
-            self._connection.latency_ms = latency
+    def _note_latency(self, latency: float) -> None:
+        self._connection.latency_ms = latency
+        if not is_news(self._told_latency, latency):
+            return  # it is shown with the next change
+        self._told_latency = latency
+        if self._connection.phase == ConnectionPhase.ONLINE:
             self._owner.connection_changed()
 
     async def _answer_time(self) -> float:
@@ -162,12 +177,15 @@ class ConnectionMonitor:
     async def _revived(self) -> str | None:
         return await self._revive() if self._revive is not None else None
 
-    async def _pause(self, seconds: float) -> None:
+    async def _pause(self, seconds: float) -> bool:
+        """Return whether it was ended early, to check at once."""
         # Not wait_for: it loses a cancellation that comes together with the event.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._poke.wait()
+        poked = self._poke.is_set()
         self._poke.clear()
+        return poked
 
     def _set_phase(
         self, phase: ConnectionPhase, problem: str | None, retry_in: float | None = None
