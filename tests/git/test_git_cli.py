@@ -94,6 +94,8 @@ def test_changes_are_applied_and_a_branch_is_merged_here(shop: Shop) -> None:
     assert told["commit"] == git(shop.checkout, "rev-parse", "main"), done.stderr
     assert told["uncommitted"] == 1
     assert git(shop.checkout, "log", "-1", "--format=%s") == "More"
+    record = shop.deck.get(f"/v1/replica/{shop.id}")["replica"]
+    assert record["repository_statuses"][0]["ahead"] == 0
     done = shop.deck.qd("replica", "merge", shop.id, cwd=shop.checkout)
     assert "Already up to date" in done.stderr
 

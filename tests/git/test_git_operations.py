@@ -46,6 +46,25 @@ def test_the_state_tells_branch_commits_and_what_is_not_committed(lasting: Shop)
     assert state["uncommitted"] == {"files": 3, "added": 4, "removed": 0}
 
 
+@pytest.mark.parametrize("asleep", [False, True])
+def test_commits_that_were_merged_in_the_checkout_are_not_ahead_any_more(
+    shop: Shop, asleep: bool
+) -> None:
+    shop.run("git commit -q --allow-empty -m Work")
+    state = shop.state()
+    assert state["ahead"] == 1
+    if asleep:
+        shop.sleep()
+    done = shop.deck.qd("replica", "fetch", shop.id, cwd=shop.checkout)
+    assert done.returncode == 0, done.stderr
+    git(shop.checkout, "merge", "-q", str(state["branch"]))
+    git(shop.checkout, "commit", "-q", "--allow-empty", "-m", "After it")
+    state = shop.state()
+    assert (state["ahead"], state["behind"]) == (0, 1)
+    record = shop.deck.get(f"/v1/replica/{shop.id}")["replica"]
+    assert record["repository_statuses"][0]["ahead"] == 0
+
+
 @pytest.mark.long
 def test_hostile_commit_metadata_is_shown(lasting: Shop) -> None:
     lasting.run(

@@ -127,6 +127,7 @@ def merge(
     text = message or f"Merge {branch}"
     address = f"qd::{replica_id}/{state.repository}"
     commit = _local(checkout.merge(branch, strategy or "merge", text, address))
+    with_client(common, lambda client: client.git.states(replica_id))  # it reports the merge
     left = state.uncommitted.files if state.uncommitted else 0
     if common.json:
         print_json({"branch": branch, "commit": commit, "uncommitted": left})

@@ -27,7 +27,6 @@ from quarterdeck.wire.git import (
     Against,
     GitCall,
     GitFailure,
-    PackHeader,
 )
 from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -40,9 +39,11 @@ _RESTING = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ERROR)
 
 
 # Without the interpreter: starting it takes longer than the rest of a push.
-_FOLLOW_ORIGIN = """
+_UPDATE_ORIGIN = """
 git() { command git -c core.fsmonitor=false -c core.hooksPath=/dev/null -c 'safe.directory=*' "$@"; }
-git update-ref "refs/remotes/origin/$1" "$2" &&
+git update-ref "refs/remotes/origin/$1" "$2"
+"""
+_FOLLOW_ORIGIN = f"""{_UPDATE_ORIGIN.rstrip()} &&
 git config "branch.$1.remote" origin &&
 git config "branch.$1.merge" "refs/heads/$1"
 """
@@ -188,13 +189,22 @@ class GitInside:
             async for _ in parts:
                 pass
 
-    async def follow_origin(self, repository: EngineRepository, pushed: PackHeader) -> None:
-        """Note that `origin` has a commit on a branch, which the local one tracks from now on.
+    async def update_origin(
+        self, repository: EngineRepository, branch: str, commit: str, *, track: bool = False
+    ) -> None:
+        """Note that `origin` has a commit on a branch; with `track` the local branch tracks it from now on.
 
         Raises:
             ApiError: as `call`.
         """
-        script = ("/bin/sh", "-c", _FOLLOW_ORIGIN, "sh", pushed.branch, pushed.commit)
+        script = (
+            "/bin/sh",
+            "-c",
+            _FOLLOW_ORIGIN if track else _UPDATE_ORIGIN,
+            "sh",
+            branch,
+            commit,
+        )
         async with aclosing(self._run(script, repository.path, b"", _refusal)) as parts:
             async for _ in parts:
                 pass

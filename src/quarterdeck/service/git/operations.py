@@ -80,6 +80,8 @@ class GitOperations:
     async def states(self) -> GitStates:
         """Return the state of every repository, refreshed if the engine runs.
 
+        Commits that were merged in a source on this machine are not ahead any more.
+
         Raises:
             ApiError: the engine cannot be reached.
         """
@@ -87,6 +89,10 @@ class GitOperations:
             seen = await self._look()
         else:
             seen = seen_repositories(self._row)
+        try:
+            seen = await self._follow_directories(seen)
+        except (ApiError, SandboxError) as error:
+            logger.info("the sources of replica %s were not read: %s", self._row.id, error)
         paths = await self._paths()
         return GitStates(
             repositories=[
@@ -96,6 +102,50 @@ class GitOperations:
                 for one in seen
             ]
         )
+
+    async def _follow_directories(self, seen: list[EventRepository]) -> list[EventRepository]:
+        """Fetch base branches from directories of this machine; return the state after that.
+
+        Raises:
+            ApiError: the replica has no files.
+            SandboxError: a source cannot be read.
+        """
+        ahead = {one.name: one for one in seen if one.ahead}
+        if not ahead or self._row.status not in (WorkspaceStatus.ACTIVE, WorkspaceStatus.SLEEPING):
+            return seen
+        inside, moved = await self._inside(), False
+        for one in inside.repositories:
+            if one.name not in ahead or not await self._context.sources.is_local(
+                self._source(one).url
+            ):
+                continue
+            branch, base = await self._fetch_base(inside, one, known=ahead[one.name].base_commit)
+            if base != ahead[one.name].base_commit:
+                await inside.update_origin(one, branch, base)
+                moved = True
+        return await self._report(inside) if moved else seen
+
+    async def _fetch_base(
+        self, inside: GitInside, one: EngineRepository, known: str | None = None
+    ) -> tuple[str, str]:
+        """Return the base branch and its newest commit, which the replica has from now on.
+
+        Args:
+            known: the commit that the replica has for sure.
+
+        Raises:
+            SandboxError: the source cannot be reached.
+        """
+        branch = one.base_branch or one.default_branch
+        base = await self._context.sources.fetch_branch(self._source(one), branch)
+        if base == known:
+            return branch, base
+        driver = await self._context.driver(self._row.id)
+        if driver.saved_work is not None and self._row.status == WorkspaceStatus.ACTIVE:
+            await inside.fetch(one, base, await self._way_out(driver))
+        else:
+            await driver.show_commit(self._row.id, one, self._source(one), base)
+        return branch, base
 
     async def diff(self, repository: str, against: Against, path: str | None) -> "StartedStream":
         """Return a patch that `git apply` takes, in parts. Errors are raised before the first part.
@@ -162,14 +212,8 @@ class GitOperations:
                 cannot be reached; as `diff`.
         """
         inside, one = await self._repository(repository)
-        branch = one.base_branch or one.default_branch
         try:
-            base = await self._context.sources.fetch_branch(self._source(one), branch)
-            driver = await self._context.driver(self._row.id)
-            if driver.saved_work is not None and self._row.status == WorkspaceStatus.ACTIVE:
-                await inside.fetch(one, base, await self._way_out(driver))
-            else:
-                await driver.show_commit(self._row.id, one, self._source(one), base)
+            branch, base = await self._fetch_base(inside, one)
         except SandboxError as error:
             raise ApiError(ErrorCode.CONFLICT, str(error), error.details) from error
         call = GitCall(
@@ -206,7 +250,7 @@ class GitOperations:
             update = RefUpdate(f"{HEADS}{header.branch}", header.commit, force=body.force)
             message = await self._push(one, rest, [update])
         try:
-            await inside.follow_origin(one, header)
+            await inside.update_origin(one, header.branch, header.commit, track=True)
         except ApiError as error:  # the source has it anyway
             logger.warning("the push of replica %s could not be noted: %s", self._row.id, error)
         changed = "[up to date]" not in message
@@ -394,19 +438,27 @@ class GitOperations:
     async def _changed(self, inside: GitInside) -> None:
         """Report the new state. The change is done even if this fails."""
         try:
-            if self._row.status == WorkspaceStatus.ACTIVE:
-                await self._look()  # the engine reports it
-                return
-            seen_before = seen_repositories(self._row)
-            completed = bool(seen_before) and all(one.start_hooks_completed for one in seen_before)
-            call = GitCall(
-                operation="look", repositories=inside.repositories, hooks_completed=completed
-            )
-            seen = await inside.call(call, ReposChanged)
-            id = self._row.id
-            await self._context.event_log.write(lambda writer: store_repositories(writer, id, seen))
+            await self._report(inside)
         except ApiError as error:
             logger.warning("the state of replica %s could not be read: %s", self._row.id, error)
+
+    async def _report(self, inside: GitInside) -> list[EventRepository]:
+        """Read the state and report it.
+
+        Raises:
+            ApiError: it could not be read.
+        """
+        if self._row.status == WorkspaceStatus.ACTIVE:
+            return await self._look()  # the engine reports it
+        seen_before = seen_repositories(self._row)
+        completed = bool(seen_before) and all(one.start_hooks_completed for one in seen_before)
+        call = GitCall(
+            operation="look", repositories=inside.repositories, hooks_completed=completed
+        )
+        seen = await inside.call(call, ReposChanged)
+        id = self._row.id
+        await self._context.event_log.write(lambda writer: store_repositories(writer, id, seen))
+        return seen.repos
 
 
 def store_repositories(writer: LogWriter, workspace_id: str, seen: ReposChanged) -> None:
