@@ -66,6 +66,27 @@ def test_an_environment_from_the_command_line(qd, refused):
     assert len(json.loads(qd("env", "ls", "--json"))["environments"]) == 1
 
 
+def test_an_empty_input_replaces_nothing_unless_it_is_allowed(qd, refused):
+    qd("env", "create", "web")
+    saves = {
+        ("hooks", "save", "web", "start"): ("hooks", "show", "web", "start"),
+        ("files", "put", "web", "~/a"): ("files", "cat", "web", "~/a"),
+        ("variables", "set", "web", "A"): ("variables", "ls", "web", "--reveal"),
+    }
+    for save, show in saves.items():
+        qd("env", *save, stdin="kept\n")
+        before = qd("env", *show)
+        assert "kept" in before
+        code, said = refused("env", *save, stdin="")
+        assert code == 2 and "The input is empty; nothing was changed." in said
+        assert "--empty" in said and qd("env", *show) == before
+        qd("env", *save, "--empty", stdin="")
+        assert "kept" not in qd("env", *show)
+    qd("env", "edit", "web", "--system-prompt", "kept")
+    code, said = refused("env", "edit", "web", "--system-prompt", "-", stdin="")
+    assert code == 2 and "--clear" in said and "kept" in qd("env", "show", "web")
+
+
 @pytest.mark.long
 def test_parts_from_the_command_line(qd, refused, tmp_path):
     qd("env", "create", "web")
@@ -103,7 +124,7 @@ def test_parts_from_the_command_line(qd, refused, tmp_path):
     for kind in ("warm", "start"):
         qd("env", "hooks", "save", "web", kind, stdin=f"echo {kind}\n")
         assert qd("env", "hooks", "show", "web", kind) == f"echo {kind}\n"
-    qd("env", "hooks", "save", "web", "start", stdin="")
+    qd("env", "hooks", "save", "web", "start", "--empty", stdin="")
     assert json.loads(qd("env", "hooks", "show", "web", "start", "--json")) == {"start_hook": None}
 
     source = f"{tmp_path}#tools/pdf"

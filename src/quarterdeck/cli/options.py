@@ -98,6 +98,9 @@ def environment_option(help: str) -> Callable[[Callable[..., Any]], Callable[...
     )
 
 
+empty_option = click.option("--empty", is_flag=True, help="Allow an empty file or stdin.")
+
+
 def read_text(source: str | None) -> str:
     """Return the text of a file, or of stdin for None or `-`.
 
@@ -112,6 +115,17 @@ def read_text(source: str | None) -> str:
         raise UsageError(f"{source} cannot be read: {e.strerror}.") from e
     except UnicodeDecodeError as e:
         raise UsageError(f"{source or 'stdin'} is not UTF-8 text.") from e
+
+
+def require_content(text: str, empty: bool, step: str = "If that is meant, add --empty.") -> str:
+    """Return a text that replaces another one. A command that failed may have printed nothing.
+
+    Raises:
+        UsageError: it is empty, and `empty` is false.
+    """
+    if not text and not empty:
+        raise UsageError("The input is empty; nothing was changed.", step)
+    return text
 
 
 @overload

@@ -23,6 +23,7 @@ from quarterdeck.cli.options import (
     complete_environment,
     masked,
     masked_config,
+    require_content,
     reveal_option,
     text_or_stdin,
 )
@@ -206,10 +207,10 @@ def edit(
     texts = {
         "name": name,
         "description": description,
-        "system_prompt": text_or_stdin(system_prompt),
+        "system_prompt": _read(system_prompt),
         "push": push,
         "co_author": co_author,
-        "personal_preferences": text_or_stdin(preferences),
+        "personal_preferences": _read(preferences),
         "permission_policy": permissions,
     }
     fields: dict[str, Any] = dict.fromkeys(CLEARABLE[cleared] for cleared in clear)
@@ -239,6 +240,17 @@ def edit(
         print_json({"environment": changed.model_dump(mode="json")})
     else:
         print_message(f"{changed.name} is changed.")
+
+
+def _read(given: str | None) -> str | None:
+    """Return the text as given, or stdin for `-`.
+
+    Raises:
+        UsageError: stdin is empty.
+    """
+    if given != "-":
+        return given
+    return require_content(text_or_stdin(given), False, "Remove a text with --clear.")
 
 
 @click.command(name="rm")

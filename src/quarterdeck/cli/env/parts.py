@@ -14,10 +14,12 @@ from quarterdeck.cli.lookup import environment_argument, with_environment
 from quarterdeck.cli.options import (
     Common,
     common_options,
+    empty_option,
     masked,
     masked_config,
     read_secret,
     read_text,
+    require_content,
     reveal_option,
 )
 from quarterdeck.cli.output import (
@@ -152,12 +154,19 @@ def list_variables(common: Common, environment: str, reveal: bool) -> None:
     default=None,
     help="Whether personal environments may set their own value.",
 )
+@empty_option
 @common_options
 def set_variable(
-    common: Common, environment: str, key: str, source: str | None, override: bool | None
+    common: Common,
+    environment: str,
+    key: str,
+    source: str | None,
+    override: bool | None,
+    empty: bool,
 ) -> None:
     """Set one variable; on a terminal, the value is read from a hidden prompt."""
-    value = read_text(source) if source else read_secret(f"Value of {key}")
+    text = read_text(source) if source else read_secret(f"Value of {key}")
+    value = require_content(text, empty)
 
     async def write(client: "Client", of: UUID) -> "EnvironmentVariable":
         known = {variable.key: variable.id for variable in await client.variables.list(of)}
@@ -277,14 +286,15 @@ def print_file(common: Common, environment: str, path: str) -> None:
 @path_argument
 @click.option("--from", "source", metavar="FILE", help="Read it from a file instead of stdin.")
 @click.option("--name", metavar="NAME", help="Name; default: the end of its path.")
+@empty_option
 @common_options
 def write_file(
-    common: Common, environment: str, path: str, source: str | None, name: str | None
+    common: Common, environment: str, path: str, source: str | None, name: str | None, empty: bool
 ) -> None:
     """Create or replace a file."""
     from quarterdeck.wire.environment_parts import ChangeFile, CreateFile
 
-    create = CreateFile(path=path, content=read_text(source), name=name)
+    create = CreateFile(path=path, content=require_content(read_text(source), empty), name=name)
     change = ChangeFile(content=create.content, **({} if name is None else {"name": name}))
 
     async def write(client: "Client", of: UUID) -> "EnvironmentFile":
@@ -511,10 +521,11 @@ def show_hook(common: Common, environment: str, kind: str) -> None:
 @environment_argument
 @kind_argument
 @click.option("--from", "source", metavar="FILE", help="Read it from a file instead of stdin.")
+@empty_option
 @common_options
-def save_hook(common: Common, environment: str, kind: str, source: str | None) -> None:
+def save_hook(common: Common, environment: str, kind: str, source: str | None, empty: bool) -> None:
     """Save a script as the current hook. An empty start hook removes the current one."""
-    content = read_text(source)
+    content = require_content(read_text(source), empty)
 
     async def write(client: "Client", of: UUID) -> "EnvironmentHook | None":
         if kind == WARM:
