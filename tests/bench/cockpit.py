@@ -86,7 +86,7 @@ def _move_between_chats(made: Installation) -> Row:
     for name, word in (("apples", "apple"), ("pears", "pear")):
         lines = (f"echo {word} {n} of the {name} in this basket" for n in range(12))
         text = "\n".join(("```sh", *lines, "```"))
-        made.qd("replica", "create", "--name", name, "--message", text, "--wait")
+        made.qd("replica", "create", "--name", name, "--agent", "builtin", "-m", text, "--wait")
     with Program(
         QD, columns=120, lines=40, environment=made.environment, directory=made.repository
     ) as program:

@@ -112,7 +112,12 @@ async def test_one_agent_commands_another(shop: Deck, connect: Connect, name: st
 
         edit = "```sh\necho more >> README\n```"
         made = await call(
-            client, "create_replica", message=edit, repository=str(shop.repository), name=name
+            client,
+            "create_replica",
+            message=edit,
+            repository=str(shop.repository),
+            name=name,
+            agent="builtin",
         )
         assert (made["name"], made["status"]) == (name, "preparing")
         ended = await call(client, "wait", replica=name, timeout_seconds=60)
@@ -181,7 +186,7 @@ async def test_a_message_whose_turn_has_begun_before_it_is_steered_is_no_error(
 
     monkeypatch.setattr(MessagesApi, "steer", steer_late)
     tools = ReplicaTools(open_client, lambda directory: None)
-    await tools.create_replica(name="late")
+    await tools.create_replica(name="late", agent="builtin")
     first = await tools.send_message("late", "```sh\nsleep 300\n```")
     chat = str(first.chat_id)
 

@@ -128,7 +128,9 @@ class ReplicaTools:
         name: Annotated[
             str | None, Field(description="Without spaces; default: from the message.")
         ] = None,
-        agent: Annotated[str | None, Field(description="Default: the service's.")] = None,
+        agent: Annotated[
+            str | None, Field(description="Default: the first that is ready, else builtin.")
+        ] = None,
         model: Annotated[str | None, Field(description="Default: the agent's.")] = None,
         base: Annotated[
             str | None, Field(description="Branch, tag or commit to start from.")

@@ -16,9 +16,10 @@ from quarterdeck.store.creation import (
     choices,
     create,
     models_of,
+    usual_agent,
 )
 from quarterdeck.transcript.text import name_line, one_line
-from quarterdeck.wire.agents import BUILTIN, Agent
+from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.environments import Environment
 from quarterdeck.wire.replicas import (
     NAME_RULE,
@@ -169,7 +170,7 @@ async def ask_agent(session: Session, agents: list[Agent]) -> str | None:
     """Return the id of an agent that can be used; None where there is none."""
     if not agents:
         return None
-    first = next((agent for agent in agents if agent.id != BUILTIN), agents[0])
+    first = next(agent for agent in agents if agent.id == usual_agent(agents))
     if len(agents) == 1:
         session.say(f"Agent: {one_line(first.name)}.")
         return first.id

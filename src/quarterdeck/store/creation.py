@@ -6,13 +6,13 @@ is connected first, and gets an environment of the same name when it has none.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID, uuid4
 
 from quarterdeck.client.errors import ConflictError
 from quarterdeck.store.git import RequestedRepository, binding, connected
-from quarterdeck.wire.agents import Agent
+from quarterdeck.wire.agents import BUILTIN, Agent
 from quarterdeck.wire.chats import Image, ThinkingLevel
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
 from quarterdeck.wire.replicas import (
@@ -46,6 +46,7 @@ class CreationRequest:
     repository_url: str | None = None
     environment_id: UUID | None = None
     agent: str | None = None
+    """None for the usual one."""
     model: str | None = None
     name: str | None = None
     message: str = ""
@@ -111,6 +112,12 @@ async def choices(client: "Client") -> CreationChoices:
     )
 
 
+def usual_agent(agents: Iterable[Agent]) -> str | None:
+    """Return the agent where none is chosen: the first that can be used, and `builtin` last."""
+    usable = [agent.id for agent in agents if agent.available]
+    return next((id for id in usable if id != BUILTIN), next(iter(usable), None))
+
+
 async def models_of(client: "Client", agent_id: str) -> list[str]:
     """Return the known models of an agent; it may accept others.
 
@@ -150,6 +157,8 @@ async def create(client: "Client", request: CreationRequest, taken: Iterable[str
         ConflictError: the requested name is taken.
         ClientError: refused or unreachable.
     """
+    if request.agent is None:
+        request = replace(request, agent=usual_agent(await client.agents.list()))
     environment_id, fallback = await environment_for(client, request)
     names = set(taken)
     name = request.name or suggest_name(request.message, fallback, names)

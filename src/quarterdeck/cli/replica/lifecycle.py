@@ -70,7 +70,11 @@ _wait_option = click.option(
     is_flag=True,
     help="Include your uncommitted changes and new files; your checkout stays as it is.",
 )
-@click.option("--agent", metavar="AGENT", help="The coding agent; default: the service's.")
+@click.option(
+    "--agent",
+    metavar="AGENT",
+    help="The coding agent; default: the first that is ready, else builtin.",
+)
 @click.option("--model", metavar="MODEL", help="Its model; default: the agent's.")
 @click.option("--name", help="Default: from the message or the repository.")
 @click.option("-m", "--message", help="First message; - reads it from stdin.")

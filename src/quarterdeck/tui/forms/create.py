@@ -16,7 +16,14 @@ from textual.widgets import Button, Input, Label, Select, Static, TextArea
 from quarterdeck.client.errors import ClientError, LinkError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.commands import Commands
-from quarterdeck.store.creation import CreationChoices, CreationRequest, choices, create, models_of
+from quarterdeck.store.creation import (
+    CreationChoices,
+    CreationRequest,
+    choices,
+    create,
+    models_of,
+    usual_agent,
+)
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import Change, ConnectionChanged
 from quarterdeck.transcript.text import name_line, one_line
@@ -223,14 +230,15 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
         missing.display = bool(others)
         missing.update(_missing_words(others))
         usable = [agent for agent in agents if agent.available]
-        if not usable:
+        usual = usual_agent(usable)
+        if usual is None:
             return
         select = self._select("agent")
         chosen = select.value
         select.set_options([(Text(one_line(agent.name)), agent.id) for agent in usable])
         ids = [agent.id for agent in usable]
         if chosen == BUILTIN or chosen not in ids:
-            chosen = next((id for id in ids if id != BUILTIN), ids[0])
+            chosen = usual
         select.value = chosen
 
     @on(Select.Changed, "#agent")
