@@ -109,7 +109,7 @@ def test_the_key_command_of_a_service_beside_ends_with_the_cockpit(home, tmp_pat
     async def leave():
         (beside,) = LocalMachine(embedded_target()).beside()
         assert beside.revive is not None
-        starting = asyncio.create_task(beside.revive())
+        starting = asyncio.create_task(beside.revive(False))
         await eventually(started.exists, "the command")
         starting.cancel()
 
@@ -132,7 +132,7 @@ async def test_services_beside_are_those_shown_each_address_once(home):
     assert found[0].git_variables == {"QD_PROFILE": "b"}
     assert found[0].revive is not None
     with pytest.raises(NoKeyError, match="no key for b"):
-        await found[0].revive()
+        await found[0].revive(False)
     machine.show_beside("hidden", True)
     assert [one.name for one in machine.beside()] == ["b", "hidden", "local"]
 

@@ -188,6 +188,33 @@ def test_a_killed_service_is_started_again(installation):
         os.environ.update(before)
 
 
+def test_a_stopped_service_is_started_by_who_wants_it_not_by_an_open_cockpit(installation):
+    async def check():
+        from quarterdeck.cli.background import answers, service_starter
+        from quarterdeck.cli.target import find_target
+        from quarterdeck.client.errors import StoppedError
+
+        target = find_target(None)
+        revive = service_starter(target)
+        assert revive is not None
+        assert await revive(False) is None  # nobody has stopped it
+        stopped = await asyncio.to_thread(installation.qd, "stop")
+        assert stopped.code == 0, stopped.err
+        with pytest.raises(StoppedError, match="was stopped by qd stop"):
+            await revive(False)
+        assert not await answers(target.home)
+        assert await revive(True) is None and await answers(target.home)
+        assert not target.home.stopped.exists()
+
+    before = os.environ.copy()
+    os.environ.update(installation.environment)
+    try:
+        asyncio.run(check())
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 @pytest.mark.long
 def test_a_service_that_cannot_start_says_why(installation):
     installation.home.mkdir()

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from quarterdeck.client.errors import StoppedError
 from quarterdeck.store import connection_monitor
 from quarterdeck.store.connection_monitor import is_news
 from quarterdeck.store.status import ConnectionPhase
@@ -37,6 +38,34 @@ async def test_a_service_that_hangs_between_two_reads_of_the_list_is_noticed(
     assert connection.problem == "test does not answer."
     answers.set()
     await watched.until(lambda: connection.phase == ConnectionPhase.ONLINE, "its return")
+
+
+async def test_a_service_that_the_person_stopped_is_started_when_they_want_it(
+    watched: Watched, service: PlayedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    async def revive(wanted: bool) -> str | None:
+        asked.append(wanted)
+        if not wanted:
+            raise StoppedError("It was stopped.")
+        service.down = False
+        return None
+
+    connection = watched.deck.connection
+    await watched.until(lambda: connection.phase == ConnectionPhase.ONLINE, "a connection")
+    monkeypatch.setattr(watched.deck.lookout, "_revive", revive)
+    service.down = True
+    watched.deck.refresh_soon()
+    await watched.until(lambda: asked.count(False) > 1, "the second try")
+    assert connection.phase == ConnectionPhase.STOPPED
+    assert connection.problem == "It was stopped."
+    watched.deck.reconnect_now()
+    await watched.until(lambda: connection.phase == ConnectionPhase.ONLINE, "its start")
+    assert asked.count(True) == 1
+    service.down = True
+    watched.deck.refresh_soon()
+    await watched.until(lambda: connection.phase == ConnectionPhase.STOPPED, "another stop")
 
 
 async def test_there_are_three_small_requests_from_one_list_to_the_next(

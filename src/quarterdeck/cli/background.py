@@ -17,6 +17,7 @@ from time import monotonic
 
 from quarterdeck.cli.errors import CliError, NoServiceError
 from quarterdeck.cli.target import KEY_VARIABLE, URL_VARIABLE, Target
+from quarterdeck.client.errors import StoppedError
 from quarterdeck.local.files import read_file
 from quarterdeck.local.home import Home
 from quarterdeck.local.sockets import socket_address
@@ -68,12 +69,17 @@ async def ensure_service(home: Home, report: Callable[[str], None]) -> None:
         await _start(home)
 
 
-def service_starter(target: Target) -> Callable[[], Awaitable[str | None]] | None:
-    """Return a function that restarts the embedded service; None for a remote service."""
+def service_starter(target: Target) -> Callable[[bool], Awaitable[str | None]] | None:
+    """Return a function that restarts the embedded service; None for a remote service.
+
+    Its argument says whether the person wants it. Otherwise it raises `StoppedError` after `qd stop`.
+    """
     if not target.embedded:
         return None
 
-    async def revive() -> str | None:
+    async def revive(wanted: bool) -> str | None:
+        if not wanted and target.home.stopped.exists():
+            raise StoppedError("The service was stopped by qd stop; agents keep running.")
         try:
             await ensure_service(target.home, lambda _: None)
         except CliError as e:
@@ -214,6 +220,7 @@ async def stop_service(home: Home) -> int | None:
     if pid is None:
         return None
     try:
+        home.stopped.touch(mode=0o600)
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         return pid

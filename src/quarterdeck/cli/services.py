@@ -62,11 +62,11 @@ class _BesideService:
         variables = embedded if label == LOCAL else {PROFILE_VARIABLE: name}
         self.choice = ServiceChoice(self._client, label, self._revive, name, variables)
 
-    async def _revive(self) -> str | None:
+    async def _revive(self, wanted: bool) -> str | None:
         if self._target is None:
             self._target = await self._find()
         start = service_starter(self._target)
-        return await start() if start is not None else None
+        return await start(wanted) if start is not None else None
 
     async def _find(self) -> Target:
         login = f"Get one with: qd auth login --profile {quote(self._name)}."

@@ -19,6 +19,7 @@
     └── LinkError                    no usable answer came
         ├── UnreachableError         nothing listens, or the connection broke
         │   └── NotConnectedError    nothing listens: the request was certainly not carried out
+        │       └── StoppedError     the person stopped the service
         ├── RequestTimeoutError      no answer in time
         └── ProtocolError            the answer does not match the contract
 
@@ -185,6 +186,13 @@ class UnreachableError(LinkError):
 
 class NotConnectedError(UnreachableError):
     """Nothing listens at the address: the request never left and may be made again."""
+
+
+class StoppedError(NotConnectedError):
+    """The person stopped the embedded service, and has not started it again."""
+
+    title: ClassVar[str] = "Service stopped"
+    default_step: ClassVar[str] = "Start it with: qd serve."
 
 
 class RequestTimeoutError(LinkError):

@@ -47,6 +47,11 @@ class Home:
         return self.service / "lock"
 
     @property
+    def stopped(self) -> Path:
+        """Exists after `qd stop`, until the next start: open cockpits do not start the service then."""
+        return self.service / "stopped"
+
+    @property
     def id(self) -> Path:
         """The home's id, which identifies its service among those that share a database."""
         return self.service / "home.id"

@@ -218,6 +218,8 @@ class Session:
                 return [f"{whose}Connected{again}."]
             case ConnectionPhase.RECONNECTING:
                 return [f"{whose}Not connected: {problem} Trying again; agents keep running."]
+            case ConnectionPhase.STOPPED:
+                return [f"{whose}{problem} Start it with: qd serve."]
             case ConnectionPhase.REFUSED:
                 return [f"{whose}{problem}"]
             case _:

@@ -91,6 +91,7 @@ def _lock(home: Home, descriptor: int) -> HomeLock:
         _wait_for(descriptor)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        home.stopped.unlink(missing_ok=True)
     except BlockingIOError as e:
         pid = _holder(descriptor)
         os.close(descriptor)

@@ -13,6 +13,7 @@ from quarterdeck.client.errors import (
     ProtocolError,
     RequestTimeoutError,
     ResponseError,
+    StoppedError,
     UnauthorizedError,
     UnreachableError,
 )
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
 
 
-Revive = Callable[[], Awaitable[str | None]]
+Revive = Callable[[bool], Awaitable[str | None]]
 """Ensures that the embedded service runs; returns the problem when it cannot.
 
-For a service that is shown beside another it finds the key too, and raises `NoKeyError` without one.
+Its argument says whether the person wants it: one that they have stopped is not started otherwise, and
+`StoppedError` raised. For a service that is shown beside another it finds the key too, and raises `NoKeyError` without one.
 """
 
 NO_VALID_KEY = (UnauthorizedError, InvalidKeyError, NoKeyError)
@@ -93,7 +95,7 @@ class ConnectionMonitor:
         while True:
             self._retry.clear()
             try:
-                problem = await self._revived()
+                problem = await self._revived(wanted=True)
                 if problem is None:
                     return make_client()
             except (NoKeyError, InvalidKeyError) as error:
@@ -122,6 +124,7 @@ class ConnectionMonitor:
                 reads_list = True
             else:
                 delay = FIRST_DELAY
+                self._retry.clear()
                 poked = await self._pause(CHECK_PERIOD)
                 reads_list = poked or not reads_list
 
@@ -168,14 +171,21 @@ class ConnectionMonitor:
         return (time.monotonic() - started) * 1000
 
     async def _lost(self, error: ClientError, delay: float) -> None:
-        self._set_phase(ConnectionPhase.RECONNECTING, str(error), delay)
-        problem = await self._revived()
-        if problem is not None:
-            self._set_phase(ConnectionPhase.RECONNECTING, problem, delay)
+        wanted = self._retry.is_set()
+        self._retry.clear()
+        if self._connection.phase != ConnectionPhase.STOPPED or wanted:
+            self._set_phase(ConnectionPhase.RECONNECTING, str(error), delay)
+        try:
+            problem = await self._revived(wanted)
+        except StoppedError as stopped:
+            self._set_phase(ConnectionPhase.STOPPED, str(stopped), delay)
+        else:
+            if problem is not None:
+                self._set_phase(ConnectionPhase.RECONNECTING, problem, delay)
         await self._pause(delay)
 
-    async def _revived(self) -> str | None:
-        return await self._revive() if self._revive is not None else None
+    async def _revived(self, wanted: bool) -> str | None:
+        return await self._revive(wanted) if self._revive is not None else None
 
     async def _pause(self, seconds: float) -> bool:
         """Return whether it was ended early, to check at once."""

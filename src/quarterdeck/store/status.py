@@ -12,6 +12,8 @@ class ConnectionPhase(StrEnum):
     CONNECTING = "connecting"
     ONLINE = "online"
     RECONNECTING = "reconnecting"
+    STOPPED = "stopped"
+    """The person stopped the service; it is started again when they want it."""
     REFUSED = "refused"
 
 

@@ -248,6 +248,8 @@ class MainScreen(CommandScreen):
         comfort = keyed("Your input is kept. {app.reconnect} to retry now.")
         if connection.phase == ConnectionPhase.REFUSED:
             comfort = keyed("{app.reconnect} to retry.")
+        if connection.phase == ConnectionPhase.STOPPED:
+            comfort = keyed("{app.reconnect} to start it again.")
         banner.update(one_line(f"{whose}{connection.problem} {comfort}"))
 
     @property

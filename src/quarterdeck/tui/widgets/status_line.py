@@ -101,6 +101,8 @@ def connection_words(state: ConnectionState) -> str:
         case ConnectionPhase.RECONNECTING:
             wait = f", retry every {state.retry_in:.0f} s" if (state.retry_in or 0) >= 1 else ""
             return f"✗ offline{wait}"
+        case ConnectionPhase.STOPPED:
+            return "✗ stopped"
         case ConnectionPhase.REFUSED:
             return "✗ login needed" if state.needs_login else "✗ refused"
 
@@ -114,7 +116,7 @@ class ServiceWords:
     is_down: bool
 
 
-DOWN = {ConnectionPhase.RECONNECTING, ConnectionPhase.REFUSED}
+DOWN = {ConnectionPhase.RECONNECTING, ConnectionPhase.STOPPED, ConnectionPhase.REFUSED}
 LONGEST_NAME = 8
 """Cells of a service's name where there is little room."""
 
