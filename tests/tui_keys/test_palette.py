@@ -43,6 +43,16 @@ async def test_all_words_of_a_line_find_it(tmp_path: Path) -> None:
         assert desk.text.count("Quit") == 1
 
 
+async def test_a_setting_is_found_and_its_row_opened(tmp_path: Path) -> None:
+    async with cockpit(tmp_path) as desk:
+        await desk.press("ctrl+p", *"mouse")
+        await desk.see("setting Mouse", "Appearance and terminal")
+        await desk.press("enter", "enter")
+        await desk.see("Mouse", "off")
+        await desk.press("escape", "ctrl+p", *"provider cred", "enter")
+        await desk.see("[2 Agents and credentials]")
+
+
 @pytest.mark.long
 async def test_keys_are_told_as_they_are(tmp_path: Path) -> None:
     async with cockpit(tmp_path, {"replica.delete": "D", "replica.new": []}) as desk:

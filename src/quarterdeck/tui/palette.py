@@ -34,6 +34,8 @@ from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.screens.commands import ARCHIVE, INTERRUPT, SLEEP, WAKE, ReplicaAction
 from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.screens.page import PAGES
+from quarterdeck.tui.settings.listing import PARTS, SETTINGS, SettingRow, head
+from quarterdeck.tui.settings.screen import SettingsScreen
 from quarterdeck.tui.text import fit, wrapped
 from quarterdeck.tui.textual_ext.type_ahead import TypeAhead, hold_keys
 from quarterdeck.tui.themes import MARKS, part_style
@@ -55,7 +57,10 @@ OF_A_REPLICA = ("replica.", "chat.", "tab.")
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """One line. `action` (which `node` carries out), `replica_id`, `page` or `hit` says what it does."""
+    """One line. `action` (which `node` carries out), `replica_id`, `page` or `hit` says what it does.
+
+    `setting` is a row of the settings page.
+    """
 
     text: str
     note: str = ""
@@ -64,6 +69,7 @@ class PaletteEntry:
     node: DOMNode | None = None
     replica_id: UUID | None = None
     page: str = ""
+    setting: SettingRow | None = None
     hit: SearchHit | None = None
 
     @property
@@ -77,7 +83,7 @@ def entries(
     screen: Screen[object], states: Iterable[ReplicaState], meant: list[ReplicaState]
 ) -> list[PaletteEntry]:
     """Return all entries. `meant` are the replicas that commands apply to."""
-    return [*_actions(screen, meant), *_pages(), *_replicas(states)]
+    return [*_actions(screen, meant), *_pages(), *_replicas(states), *_settings()]
 
 
 def _actions(screen: Screen[object], meant: list[ReplicaState]) -> Iterator[PaletteEntry]:
@@ -184,6 +190,20 @@ def _replicas(states: Iterable[ReplicaState]) -> Iterator[PaletteEntry]:
         yield PaletteEntry(
             name_line(state.full_name), f"{mark.sign} {mark.word}", "go to", replica_id=state.id
         )
+
+
+def _settings() -> Iterator[PaletteEntry]:
+    """Yield the settings of the cockpit, and the other sections of their page."""
+    for sections in PARTS.values():
+        for section in sections:
+            names = SETTINGS.get(section, {})
+            for name, label in names.items():
+                row = SettingRow(section, label, action="setting", about=name)
+                yield PaletteEntry(label, section, "setting", page="settings", setting=row)
+            if not names:
+                yield PaletteEntry(
+                    section, "Settings", "go to", page="settings", setting=head(section)
+                )
 
 
 NOTHING = "No matches."
@@ -365,8 +385,19 @@ async def run_palette(app: App[Any], services: Services) -> None:
             (await main_screen(app)).go_to(chosen.replica_id)
         elif chosen.page:
             (await main_screen(app)).action_page(chosen.page)
+            if chosen.setting is not None:
+                app.screen.call_after_refresh(_go_to_setting, app.screen, chosen.setting)
         else:
             await _act(app, screen, chosen)
+
+
+def _go_to_setting(page: Screen[object], row: SettingRow) -> None:
+    """Show the part of the settings page that has a row, with the cursor on it."""
+    if isinstance(page, SettingsScreen):
+        parts = list(PARTS.values())
+        page.action_part(1 + next(n for n, part in enumerate(parts) if row.part in part))
+        if row.key is not None:
+            page.listing.select(row.key)
 
 
 def _meant(screen: Screen[object]) -> list[ReplicaState]:
