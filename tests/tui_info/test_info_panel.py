@@ -1,5 +1,6 @@
 """The info panel: what it says, its links, and that it costs nothing while it is hidden."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from quarterdeck.tui.kit.spans import plain
 from quarterdeck.tui.widgets import info as panel
 from quarterdeck.tui.widgets.info import rows_of
+from quarterdeck.tui.widgets.lines import HeadLine
 from tests.tui_info.known import ENVIRONMENT, known_replica, see
 from tests.tui_shell.frozen import START, FrozenCockpit, screen_text
 
@@ -84,6 +86,24 @@ async def test_it_is_shown_by_itself_in_a_wide_window_only(frozen: FrozenCockpit
         await pilot.resize_terminal(150, 44)
         await pilot.pause()
         assert "Previews" not in screen_text(frozen)  # as the user chose
+
+
+@pytest.mark.parametrize(("used", "warns"), [(158_000, False), (160_000, True)])
+async def test_a_context_that_is_nearly_full_is_warned_of(
+    frozen: FrozenCockpit, used: int, warns: bool
+) -> None:
+    state = known_replica(frozen)
+    chat = state.chat_to_show
+    assert chat is not None
+    chat.tokens = replace(chat.tokens, context=used)
+    async with frozen.run_test(size=WIDE) as pilot:
+        words = f"ctx {state.context_percent}%"
+        await see(pilot, words)
+        line = frozen.screen.query_one(HeadLine)
+        (fact,) = (part for part in line.render_line(0) if part.text == words)
+        warning = line.get_component_rich_style("head--warning")
+        assert fact.style is not None
+        assert (fact.style.color == warning.color) is warns
 
 
 async def test_hidden_it_makes_and_reads_nothing(

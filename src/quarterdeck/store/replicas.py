@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 RUNNING = {WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING}
 
 NO_ISOLATION = "none"
+SHORT_CONTEXT = 80
+"""Percent of the context from which it is nearly full."""
 
 
 @dataclass
@@ -177,6 +179,11 @@ class ReplicaState:
         if chat is None or chat.tokens.context is None or not chat.tokens.window:
             return None
         return min(100, round(100 * chat.tokens.context / chat.tokens.window))
+
+    @property
+    def context_is_short(self) -> bool:
+        """Whether the context of its chat is nearly full: each turn is expensive, and soon compacted."""
+        return (self.context_percent or 0) >= SHORT_CONTEXT
 
     @property
     def active_at(self) -> datetime:

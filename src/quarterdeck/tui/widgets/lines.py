@@ -46,6 +46,10 @@ def changes_of(state: ReplicaState) -> str:
     return f"+{added} -{removed}{untracked}" if added or removed or untracked else ""
 
 
+CONTEXT = "ctx "
+"""Before the share of the context that is used."""
+
+
 def facts_of(state: ReplicaState, agent: str) -> list[str]:
     """Return what a replica's head line says besides its name, the most important first.
 
@@ -53,7 +57,7 @@ def facts_of(state: ReplicaState, agent: str) -> list[str]:
     """
     context, chat = state.context_percent, state.chat_to_show
     facts = [
-        *(changes_of(state), agent, f"ctx {context}%" if context is not None else ""),
+        *(changes_of(state), agent, f"{CONTEXT}{context}%" if context is not None else ""),
         *(_cost_of(chat), _plan_of(chat), _goal_of(chat), state.branch, distance_of(state)),
     ]
     return [one_line(fact) for fact in facts if fact]
@@ -97,6 +101,7 @@ class HeadLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._shown: tuple[str, tuple[str, ...], str, PullMark | None] = ("", (), "", None)
+        self._context_is_short = False
 
     def show(self, state: ReplicaState, agent: str) -> None:
         """Show a replica, whose agent is called this."""
@@ -105,6 +110,7 @@ class HeadLine(Widget):
         shown = (name_line(state.full_name), facts, warning, pull_mark(state))
         if shown != self._shown:
             self._shown = shown
+            self._context_is_short = state.context_is_short
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -121,13 +127,14 @@ class HeadLine(Widget):
             if fact and _width_of([*shown_facts, fact]) + least <= room:
                 shown_facts.append(fact)
         pull_text = pull_text if pull_text in shown_facts[:1] else ""
-        rest = "".join(f" · {fact}" for fact in shown_facts[1 if pull_text else 0 :])
         space = max(0, room - _width_of(shown_facts))
         segments = [Segment(f" {fit(name, min(cell_len(name), space))}", base + BOLD)]
         if pull_text and pull is not None:
             colored = base + part_style(self, f"head--pull-{pull.color}")
             segments += [Segment(" · ", base), Segment(pull_text, colored)]
-        segments.append(Segment(rest, base))
+        for fact in shown_facts[1 if pull_text else 0 :]:
+            is_warning = self._context_is_short and fact.startswith(CONTEXT)
+            segments += [Segment(" · ", base), Segment(fact, warned if is_warning else base)]
         if warning:
             segments.append(Segment(f"  {warning}", warned))
         return Strip(segments).crop(0, width).extend_cell_length(width, base)

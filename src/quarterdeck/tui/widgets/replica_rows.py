@@ -153,7 +153,7 @@ COLUMNS = (
     Column(SortKey.CHANGES, 11, 3, lambda state, _: ListCell(changes_of(state))),
     Column(SortKey.AHEAD, 7, 8, lambda state, _: ListCell(distance_of(state), "note")),
     Column(SortKey.PULL, 11, 4, lambda state, _: _pull(state)),
-    Column(SortKey.CONTEXT, 4, 7, lambda state, _: ListCell(_context(state), "note")),
+    Column(SortKey.CONTEXT, 4, 7, lambda state, _: _context(state)),
     Column(SortKey.AGE, 4, 2, lambda state, now: ListCell(age(state.active_at, now), "note")),
 )
 
@@ -167,9 +167,10 @@ def _state(state: "ReplicaState") -> ListCell:
     return ListCell(mark.word, mark.color)
 
 
-def _context(state: "ReplicaState") -> str:
+def _context(state: "ReplicaState") -> Cell:
     percent = state.context_percent
-    return f"{percent}%" if percent is not None else ""
+    color = "warning" if state.context_is_short else "note"
+    return Cell(f"{percent}%" if percent is not None else "", color)
 
 
 @cache
