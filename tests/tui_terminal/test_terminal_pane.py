@@ -147,6 +147,33 @@ async def test_search_copy_links_and_offers(
         assert "allow clipboard write" not in desk.text
 
 
+async def test_screen_and_scrollback_are_opened_in_the_editor(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await live.create("alpha")
+    seen: list[str] = []
+
+    async def look_at(app: object, name: str, data: bytes) -> None:
+        seen.append(data.decode())
+
+    monkeypatch.setattr(terminal_reading, "look_at", look_at)
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("t")
+        await desk.see("workspace$")
+        run(desk, "for i in $(seq 300); do echo line-$i; done")
+        await desk.see("line-300")
+        await desk.press("ctrl+g", "left_square_bracket", "k", "v", "O")
+        await eventually(lambda: seen, "the editor")
+        lines = seen[0].splitlines()
+        assert [line for line in lines if line.startswith("line-")] == [
+            f"line-{n}" for n in range(1, 301)
+        ]
+        await desk.see("workspace$")
+        await desk.press(*"echo", "space", *"it", "enter")  # the program has the keys again
+        await desk.see("echo it")
+
+
 @pytest.mark.parametrize(
     ("uri", "environment", "opens"),
     [

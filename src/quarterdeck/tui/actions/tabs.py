@@ -284,6 +284,7 @@ TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("reading.link", "u", "", "Previous link", "link"),
         Action("reading.next-link", "U", "", "Next link"),
         Action("reading.open", "o", "", "Open or copy the link (asks first)"),
+        Action("reading.edit", "O", "", "Open screen and scrollback in $EDITOR", "editor"),
         Action("reading.mark-word", "W", "", "Select words"),
         Action("reading.mark-lines", "V", "", "Select lines"),
         Action("reading.swap", "s", "", "Other end of selection"),

@@ -6,8 +6,9 @@ TERMINAL --prefix--> TERMINAL_COMMAND --find--> TERMINAL_FIND --enter--> TERMINA
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.events import Key
 from textual.message import Message
@@ -19,7 +20,13 @@ from quarterdeck.tui.actions import KeyContext, action_id_of, keyed, keys_of
 from quarterdeck.tui.actions.tabs import PREFIX
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.key_context import HasKeyContext
-from quarterdeck.tui.outside import open_address, opener, shown_address
+from quarterdeck.tui.outside import (
+    OutsideError,
+    look_at,
+    open_address,
+    opener,
+    shown_address,
+)
 from quarterdeck.tui.terminal.core import Reading, Step
 from quarterdeck.tui.terminal.view import TerminalView
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -254,8 +261,23 @@ class TerminalReader:
                 self.find()
             case "open":
                 self._ask_about_link(view)
+            case "edit":
+                self._pane.run_worker(
+                    partial(self._open_whole, view), group="reading", exclusive=True
+                )
             case _:
                 pass
+
+    async def _open_whole(self, view: TerminalView) -> None:
+        """Open a copy of the screen and the scrollback in the editor."""
+        for step in (Step.UNMARK, Step.OLDEST, Step.MARK_LINES, Step.NEWEST):
+            view.read(step)
+        text = await view.marked_text()
+        self.leave()
+        try:
+            await look_at(cast("App[Any]", self._pane.app), "terminal.txt", text.encode())
+        except OutsideError as error:
+            self._pane.show_line(str(error))
 
     async def _copy_marked(self, view: TerminalView) -> None:
         text = await view.marked_text()
