@@ -9,6 +9,8 @@ from uuid import UUID
 import pytest
 
 from quarterdeck.client.client import Client
+from quarterdeck.store.creation import CreationChoices, choices
+from quarterdeck.tui.automations import form
 from quarterdeck.wire.automations import Automation, ChangeAutomation, CreateAutomation
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment
 from quarterdeck.wire.repositories import ConnectRepository
@@ -294,6 +296,23 @@ async def test_the_form_offers_the_repository_here(office: Installation) -> None
         await desk.see(environment.name)
         await client.automations.delete(record.id)
         await client.environments.delete(environment.id)
+
+
+async def test_the_form_names_the_repository_here_before_the_service_answers(
+    office: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = asyncio.Event()
+
+    async def late(client: Client) -> CreationChoices:
+        await answered.wait()
+        return await choices(client)
+
+    monkeypatch.setattr(form, "choices", late)
+    async with office.cockpit((110, 40)) as desk:
+        await look(desk, "No automations yet")
+        await desk.press("n")
+        await desk.see(f"{office.repository.name} (the repository here)")
+        answered.set()
 
 
 @pytest.mark.long

@@ -279,6 +279,8 @@ class AutomationForm(FormScreen[Automation]):
         super().__init__(title, ModelForm(AutomationDraft, fields, start), save, verb=verb)
 
     def on_mount(self) -> None:
+        if str(self.form.value(ENVIRONMENT)) == str(HERE):
+            self.form.offer(ENVIRONMENT, self._here())  # the others are being read
         self._suggest(ZONE, zone_names())
         self._preview()
         self._read_choices()
@@ -312,13 +314,17 @@ class AutomationForm(FormScreen[Automation]):
             return
         self.call_after_refresh(self._offer, found)  # a field may not have processed its value yet
 
+    def _here(self) -> list[tuple[str, str]]:
+        """Return the choice of the current repository, if there is one."""
+        directory = self._app_state.directory
+        if directory is None:
+            return []
+        return [(f"{name_line(directory.name)} (the repository here)", str(HERE))]
+
     def _offer(self, found: CreationChoices) -> None:
         self.form.say(ENVIRONMENT, "")
         environments = [(entry.name, str(entry.id)) for entry in found.environments]
-        if self._app_state.directory is not None:
-            name = name_line(self._app_state.directory.name)
-            environments.insert(0, (f"{name} (the repository here)", str(HERE)))
-        self.form.offer(ENVIRONMENT, environments)
+        self.form.offer(ENVIRONMENT, [*self._here(), *environments])
         repositories = [(entry.name, str(entry.id)) for entry in found.repositories]
         self.form.offer("repository_ids", repositories)
         if not repositories:
