@@ -65,4 +65,4 @@ async def ask_for_file(
 
     field = AskField("path", "File on this machine", hint="~/picture.png, up to 5 MB")
     app = cast("App[object]", asker.app)
-    await app.push_screen_wait(AskScreen(title, [field], read, "attaches"))
+    await app.push_screen_wait(AskScreen(title, [field], read, "attach"))

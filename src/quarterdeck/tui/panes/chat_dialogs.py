@@ -114,7 +114,7 @@ async def ask_name(asker: Widget, shown: ShownChat) -> None:
         await shown.app_state.chat_commands.rename(shown.replica_id, chat_id, name)
 
     field = AskField("name", "Name", one_line(chat.record.title or ""))
-    await asker.app.push_screen_wait(AskScreen("Rename the chat", [field], rename, "renames"))
+    await asker.app.push_screen_wait(AskScreen("Rename the chat", [field], rename, "rename"))
 
 
 async def confirm_delete(asker: Widget, chat: ChatState, name: Callable[[str], str]) -> bool:
@@ -221,7 +221,7 @@ async def ask_export(asker: Widget, shown: ShownChat) -> None:
 
     hint = "chat.md for markdown, chat.jsonl for its events"
     field = AskField("path", "New file (.md or .jsonl)", f"{_stem(shown)}.md", hint)
-    await asker.app.push_screen_wait(AskScreen("Export the chat", [field], export, "writes it"))
+    await asker.app.push_screen_wait(AskScreen("Export the chat", [field], export, "save"))
 
 
 async def ask_to_save(
@@ -240,7 +240,7 @@ async def ask_to_save(
 
     field = AskField("path", label, f"{_stem(shown)}-image")
     title = f"Save {len(images)} image{'s' if len(images) > 1 else ''}"
-    await asker.app.push_screen_wait(AskScreen(title, [field], save, "writes them"))
+    await asker.app.push_screen_wait(AskScreen(title, [field], save, "save"))
 
 
 async def look_at_text(
