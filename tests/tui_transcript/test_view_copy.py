@@ -26,12 +26,15 @@ def row_of(app: Host, text: str) -> int:
     return next(y for y, row in enumerate(app.seen()) if text in row)
 
 
-async def test_the_block_under_the_cursor_is_copied() -> None:
+async def test_the_block_under_the_cursor_is_copied_and_without_one_the_last() -> None:
     app = Copying(user(0), say("**bold**\n\n- item"))
     async with app.run_test(size=(60, 20)) as pilot:
-        await pilot.press("y", "down", "y")
+        await pilot.press("y", "y")
         await settle(pilot)
-        assert app.told == ["**bold**\n\n- item"]
+        assert app.told == ["**bold**\n\n- item"] * 2
+        await pilot.press("up", "y")
+        await settle(pilot)
+        assert app.told[2:] == ["> prompt 0"]
 
 
 async def test_text_is_selected_with_the_mouse() -> None:

@@ -356,7 +356,9 @@ class TranscriptView(ScrollView, can_focus=True):
             self.screen.selections = {self: selection}
 
     def action_copy(self) -> None:
-        """Copy the selected text, else the cursor's block."""
+        """Copy the selected text, else the cursor's block; without a cursor the last block gets it."""
+        if self.text_selection is None and self.cursor_block is None:
+            self.action_line(-1)
         block = self.cursor_block
         if self.text_selection is not None:
             text = self.get_selection(self.text_selection)[0]
