@@ -42,7 +42,7 @@ def shoot(studio: Studio) -> None:
         program.type("q")
         program.finish()
     for name, message in OTHERS:
-        studio.qd("replica", "create", "--name", name, "-m", message)
+        studio.qd("replica", "create", "--name", name, "--agent", "builtin", "-m", message)
     studio.qd("replica", "create", "--name", "old-idea", "--wait")
     studio.qd("replica", "sleep", "old-idea")
     prepare(studio)
