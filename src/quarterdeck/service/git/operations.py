@@ -111,7 +111,7 @@ class GitOperations:
             SandboxError: a source cannot be read.
         """
         ahead = {one.name: one for one in seen if one.ahead}
-        if not ahead or self._row.status not in (WorkspaceStatus.ACTIVE, WorkspaceStatus.SLEEPING):
+        if not ahead or not await self._is_quick():
             return seen
         inside, moved = await self._inside(), False
         for one in inside.repositories:
@@ -124,6 +124,12 @@ class GitOperations:
                 await inside.update_origin(one, branch, base)
                 moved = True
         return await self._report(inside) if moved else seen
+
+    async def _is_quick(self) -> bool:
+        """Return whether git can run inside without the start of a container."""
+        if self._row.status == WorkspaceStatus.SLEEPING:
+            return (await self._context.driver(self._row.id)).saved_work is None
+        return self._row.status == WorkspaceStatus.ACTIVE
 
     async def _fetch_base(
         self, inside: GitInside, one: EngineRepository, known: str | None = None
