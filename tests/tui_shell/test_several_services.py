@@ -82,7 +82,7 @@ async def test_replicas_of_two_services_are_worked_with_in_one_list(
     await live.create("alpha")
     there = await other.create("alpha")
     async with both(live, profile_of(other), monkeypatch) as desk:
-        await desk.see("○ alpha", "○ work/alpha", "local ● ", "work ● ", " ms")
+        await desk.see("○ alpha", "○ work/alpha", "local ● ", "work ● ")
         await desk.press("slash")
         await desk.write("service:work")
         await desk.see("1 of 2")

@@ -53,10 +53,8 @@ WORTH_MILLISECONDS = 20
 
 def is_news(shown: float | None, measured: float) -> bool:
     """Return whether a latency differs enough from the one shown (milliseconds, None: none shown)."""
-    if shown is None:
-        return True
     # What is shorter is noise, such as that of a machine at work.
-    shown, measured = max(shown, WORTH_MILLISECONDS), max(measured, WORTH_MILLISECONDS)
+    shown, measured = (max(known or 0, WORTH_MILLISECONDS) for known in (shown, measured))
     within = shown / WORTH_TELLING < measured < shown * WORTH_TELLING
     return not within and abs(measured - shown) > WORTH_MILLISECONDS
 
@@ -130,21 +128,25 @@ class ConnectionMonitor:
 
     async def _check(self, reads_list: bool) -> None:
         times: list[float] = []
-        if self._connection.phase == ConnectionPhase.ONLINE:
+        is_online = self._connection.phase == ConnectionPhase.ONLINE
+        if is_online:
             times.append(await self._check_answer())
-        if not reads_list:
-            return
+        if reads_list:
+            await self._read_list()
+            if is_online:
+                times.append(await self._answer_time())
+        # Not at the start, when the cockpit itself is what takes the time.
+        if len(times) == PROBES or (times and self._connection.latency_ms is None):
+            self._note_latency(min(times))
+        if not is_online:
+            self._set_phase(ConnectionPhase.ONLINE, None)
+            self._owner.back_online()
+
+    async def _read_list(self) -> None:
         client = self._owner.client
         before = set(self._owner.replicas)
         replicas = [record async for record in client.replicas.all()]
         self._owner.take_list(replicas, before)
-        # After the list, so that the time to open a connection is not included.
-        while len(times) < PROBES:
-            times.append(await self._answer_time())
-        self._note_latency(min(times))
-        if self._connection.phase != ConnectionPhase.ONLINE:
-            self._set_phase(ConnectionPhase.ONLINE, None)
-            self._owner.back_online()
 
     async def _check_answer(self) -> float:
         # A call with its retries takes longer than a person should wait for this.
@@ -160,8 +162,7 @@ class ConnectionMonitor:
         if not is_news(self._told_latency, latency):
             return  # it is shown with the next change
         self._told_latency = latency
-        if self._connection.phase == ConnectionPhase.ONLINE:
-            self._owner.connection_changed()
+        self._owner.connection_changed()
 
     async def _answer_time(self) -> float:
         started = time.monotonic()
