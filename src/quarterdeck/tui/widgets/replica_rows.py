@@ -167,10 +167,10 @@ def _state(state: "ReplicaState") -> ListCell:
     return ListCell(mark.word, mark.color)
 
 
-def _context(state: "ReplicaState") -> Cell:
+def _context(state: "ReplicaState") -> ListCell:
     percent = state.context_percent
     color = "warning" if state.context_is_short else "note"
-    return Cell(f"{percent}%" if percent is not None else "", color)
+    return ListCell(f"{percent}%" if percent is not None else "", color)
 
 
 @cache
