@@ -567,3 +567,20 @@ async def test_a_cancelled_operation_leaves_no_lock(place: Path) -> None:
     await asyncio.gather(task, return_exceptions=True)
     await checkout.complete()
     assert nothing_is_left(place)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a\0b", "\ud800", "x" * 200_000, "--upload-pack=touch pwned", "-x", "x:refs/heads/main", "*",
+     "../main", "a..b", "$(touch pwned)", "a\nb", ""],
+)  # fmt: skip
+async def test_names_of_a_server_are_refused_or_only_names(place: Path, name: str) -> None:
+    checkout, source = await LocalCheckout.find(place), str(place)
+    before = git(place, "rev-parse", "main")
+    for theirs, ours in ((name, "qd/fetched"), ("qd/work", f"qd/{name}")):
+        try:
+            await checkout.fetch(source, theirs, ours, force=True)
+        except CheckoutError as error:
+            assert error.details
+    assert git(place, "rev-parse", "main") == before
+    assert not (place / "pwned").exists()

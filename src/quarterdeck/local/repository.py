@@ -317,6 +317,8 @@ class LocalRepository:
             if not await asyncio.to_thread(self.top.is_dir):
                 raise NoRepositoryError(f"{self.top} does not exist.") from error
             raise CheckoutError("git is not installed.") from error
+        except (ValueError, OSError) as error:  # a name of a server that no argument can be
+            raise CheckoutError("git cannot be asked this.", str(error)) from error
         try:
             if printed:
                 output, errors = b"", await _print_errors(process)
