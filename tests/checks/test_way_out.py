@@ -86,6 +86,27 @@ def test_every_kind_of_program_inside_is_told_where_the_service_is(deck: Install
         assert (deck.place(id) / "home" / name).read_text() == wanted, name
 
 
+def test_replicas_on_one_network_have_ports_of_their_own(deck: Installation) -> None:
+    one, two = deck.create(), deck.create()
+    ports = [int(deck.run(id, "printf %s $QD_PORT")["output"]) for id in (one, two)]
+    assert abs(ports[0] - ports[1]) >= 10
+    assert all(20_000 <= port <= 32_758 and port % 10 == 0 for port in ports)
+    deck.post(f"/v1/workspaces/{two}/sleep")
+    deck.reach(two, "sleeping")
+    deck.delete(one)
+    three = deck.create()
+    assert int(deck.run(three, "printf %s $QD_PORT")["output"]) == ports[0], "they are free again"
+    deck.post(f"/v1/workspaces/{two}/wake", status=202)
+    deck.reach(two, "active")
+    assert int(deck.run(two, "printf %s $QD_PORT")["output"]) == ports[1], "it keeps its own"
+
+
+def test_an_environment_may_choose_the_port(deck: Installation) -> None:
+    made = deck.post("/v1/environments", {"name": f"port {uuid4()}"}, 201)["environment"]["id"]
+    deck.post(f"/v1/environments/{made}/variables", {"key": "QD_PORT", "value": "3000"}, 201)
+    assert deck.run(deck.create(made), "printf %s $QD_PORT")["output"] == "3000"
+
+
 @pytest.mark.long
 def test_the_door_is_found_again_when_the_service_starts_anew(deck: Installation) -> None:
     id = deck.create()

@@ -45,6 +45,7 @@ from quarterdeck.service.replicas.rows import (
     change_workspace,
     drop_uncommitted,
     find_workspace,
+    port_block_of,
     uncommitted_of,
 )
 from quarterdeck.wire.engine import EngineConfig, EngineHello, JournalEntry
@@ -52,6 +53,7 @@ from quarterdeck.wire.engine_versions import is_supported, supported_text
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.git_state import EngineRepository
+from quarterdeck.wire.inside import FIRST_PORT, LAST_PORT, PORT_VARIABLE, PORTS_EACH
 from quarterdeck.wire.replicas import AUTO_STOP_MINUTES, WorkspaceStatus
 from quarterdeck.wire.setup import ClaimWorkspace, SetupPhase
 
@@ -140,7 +142,7 @@ async def _config(
         run_dir=layout.run_dir,
         isolation=isolation.mode,
         repositories=repositories,
-        environment=composed.variables | way_out(row, secret, layout),
+        environment=await _ports(site, row) | composed.variables | way_out(row, secret, layout),
         setup=composed.setup,
         agents=dict(site.tools.context.own_agents),
         permissions=await effective_permissions(site),
@@ -149,6 +151,18 @@ async def _config(
         known_index=row.journal_index,
     )
     return config.model_dump_json(by_alias=True)
+
+
+async def _ports(site: WorkspaceRuntime, row: WorkspaceRow) -> dict[str, str]:
+    """Return the variable with the workspace's ports; none where there are more workspaces than ports."""
+    block = 0
+    if row.driver == PROCESS:
+        database = site.tools.context.database
+        block = await retry_until_stored(
+            lambda: database.write(lambda connection: port_block_of(connection, row.id))
+        )
+    port = FIRST_PORT + PORTS_EACH * block
+    return {PORT_VARIABLE: str(port)} if port + PORTS_EACH - 1 <= LAST_PORT else {}
 
 
 async def _note_start(

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -77,6 +78,7 @@ class WorkspaceRow:
     driver: str
     lease: int
     clones_json: str | None
+    port_block: int | None
 
     def is_of(self, home_id: str) -> bool:
         """Return whether the service of a home has it. Processes are never taken over."""
@@ -232,6 +234,21 @@ def add_workspace(
 def change_workspace(connection: Connection, workspace_id: str, **values: Any) -> None:
     """Set columns of a workspace; does nothing when it was deleted."""
     connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
+
+
+def port_block_of(connection: Connection, workspace_id: str) -> int:
+    """Return the block of ports of a workspace: its own, or else the first that no other one has, from now on."""
+    blocks = select(workspaces.c.id, workspaces.c.port_block)
+    taken = {
+        block: owner
+        for owner, block in connection.execute(blocks.where(workspaces.c.port_block.is_not(None)))
+    }
+    own = next((block for block, owner in taken.items() if owner == workspace_id), None)
+    if own is not None:
+        return own
+    free = next(block for block in count() if block not in taken)
+    change_workspace(connection, workspace_id, port_block=free)
+    return free
 
 
 def remove_workspace(connection: Connection, workspace_id: str) -> bool:

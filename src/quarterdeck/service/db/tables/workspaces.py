@@ -47,6 +47,7 @@ workspaces = Table(
     Column("driver", String(16), nullable=False, server_default="process"),
     Column("lease", Integer, nullable=False, server_default="0"),
     Column("clones_json", Text),
+    Column("port_block", Integer),
     Column("repositories_json", Text, nullable=False),
     Column("repository_statuses_json", Text, nullable=False),
     Column("engine_secret_sealed", Text, nullable=False, server_default=""),
@@ -70,7 +71,8 @@ setup of its last start. `push` is its own push policy, if a person chose one, `
 permission policy; `permission_rules_json` are its own rules. `forked_from` is the
 workspace whose files it gets, until it has them. `driver` is the sandbox driver that made it, which it
 keeps. `lease` counts how often another home took it over, `clones_json` describes the
-repositories in its container to that home (`service.fleet.leases`)."""
+repositories in its container to that home (`service.fleet.leases`). `port_block` counts the blocks of ports
+(`wire.inside`) before its own; null until it was started, and in containers, which have a network of their own."""
 
 canvas_uploads = Table(
     "canvas_uploads",
