@@ -118,3 +118,26 @@ async def test_wrong_requests_end_no_turn(spoken: Opener, heard: Heard, tmp_path
     )
     assert (await session.prompt(Prompt("m1", "hello"))).stop_reason == StopReason.END_TURN
     assert "alive" in heard.text()
+
+
+FLOOD = """
+    import os, select, threading
+    line, wrote = b'{"id": 1, "method": "none", "params": {}}\\n', 0
+    os.set_blocking(1, False)
+    while wrote < 200_000 and select.select([], [1], [], 2)[1]:
+        try:
+            os.write(1, line)
+            wrote += 1
+        except BlockingIOError:
+            pass
+    os.set_blocking(1, True)
+    threading.Thread(target=sys.stdin.read, daemon=True).start()
+    say(f"wrote {wrote}.")
+    end()
+"""
+
+
+async def test_one_that_does_not_read_its_answers_is_not_read(spoken: Opener, heard: Heard) -> None:
+    session = await spoken(FLOOD)
+    assert (await session.prompt(Prompt("m1", "hello"))).stop_reason == StopReason.END_TURN
+    assert int(heard.text().removeprefix("wrote ").rstrip(".")) < 100_000

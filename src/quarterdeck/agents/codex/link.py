@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_METHOD = -32601
 OVERLOADED = -32001
+MOST_ANSWERED = 1_000
+"""Requests that codex has no answer to yet; with more, it is not read until it reads one."""
 _OVERLOADS = 5
 _FIRST_PAUSE = 0.1
 """Seconds before a request to an overloaded server is repeated; doubled each time."""
@@ -138,6 +140,8 @@ class CodexLink(ProcessLink):
         elif "id" not in message:
             await self._listener.hear(method, params)
         else:
+            if len(self._answering) >= MOST_ANSWERED:  # it does not read its answers
+                await asyncio.wait(self._answering, return_when=asyncio.FIRST_COMPLETED)
             reply = await self._listener.handle_request(method, params)
             task = asyncio.create_task(self._reply(message["id"], method, reply))
             self._answering.add(task)
