@@ -119,3 +119,10 @@ def test_a_token_in_clear_text_is_for_the_port_of_the_api(url: str, given: bool)
     """A program of a replica may listen on any other port of the machine."""
     hosts = HostsSettings(HostSettings(api_url="http://127.0.0.1:3000/api", token="a"))
     assert (login_of(hosts, url) is not None) is given
+
+
+@pytest.mark.parametrize("api", ["http://127.0.0.1/api", "http://127.0.0.1:80/api"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1/sea/shop", "http://127.0.0.1:80/sea/shop"])
+def test_the_default_port_may_be_written_out(api: str, url: str) -> None:
+    hosts = HostsSettings(HostSettings(api_url=api, token="a"))
+    assert login_of(hosts, url) is not None

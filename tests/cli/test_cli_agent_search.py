@@ -80,7 +80,7 @@ def test_every_entry_is_a_table_or_an_agent_that_is_known(installation: Installa
 
 def test_the_registry_is_refreshed(installation: Installation, address: str) -> None:
     wrong = installation.qd("agents", "search", "--refresh", f"{address}/none")
-    assert wrong.code == 1 and "no registry" in wrong.err
+    assert wrong.code == 1 and "Not a registry" in wrong.err
     found = installation.qd("agents", "search", "pear", "--refresh", f"{address}/r", "--json")
     assert found.json["agents"] == [
         {"id": "pear", "name": "Pear", "command": ["npx", "-y", "pear@1", "acp"],
@@ -91,10 +91,10 @@ def test_the_registry_is_refreshed(installation: Installation, address: str) -> 
     (installation.home / FILE).unlink()
 
 
-def test_what_is_no_registry_is_refused() -> None:
+def test_text_that_is_not_a_registry_is_refused() -> None:
     assert isinstance(parse_registry(json.dumps({"agents": [NEW]}))[0], RegistryAgent)
     for text in ("", "[]", '{"agents": [{}]}'):
-        with pytest.raises(FailedError, match="no registry"):
+        with pytest.raises(FailedError, match="Not a registry"):
             parse_registry(text)
 
 
@@ -116,7 +116,7 @@ def test_a_package_is_a_name(package: str) -> None:
     ],
 )  # fmt: skip
 def test_an_entry_names_no_path_and_no_address(changed: dict[str, Any]) -> None:
-    with pytest.raises(FailedError, match="no registry"):
+    with pytest.raises(FailedError, match="Not a registry"):
         parse_registry(json.dumps({"agents": [NEW | changed]}))
 
 

@@ -123,7 +123,7 @@ def test_a_shell_completes_names_from_the_service(service):
 
 @pytest.mark.parametrize(
     "name",
-    ["$(touch${IFS}x)", "`id`", "a;id", "a|id", "a&", ">x", "~root", "{a,b}", "!!", "#a", "a\\b", "-x",
+    ["$(touch${IFS}x)", "`id`", "a;id", "a|id", "a&", ">x", "~root", "{a,b}", "!!", "#a", "a\\b", "-x", "=ls",
      "--profile=x", "a\nb", "a\u2028b", "'a", '"a', "*", ""],
 )  # fmt: skip
 def test_a_name_that_means_more_to_a_shell_is_completed_by_its_id(name, monkeypatch):

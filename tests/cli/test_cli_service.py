@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from quarterdeck import __version__
-from tests.support.waiting import WAIT_SECONDS
+from tests.support.waiting import WAIT_SECONDS, until
 
 ENSURE = """
 import asyncio
@@ -190,7 +190,7 @@ def test_a_killed_service_is_started_again(installation):
 
 def test_a_stopped_service_is_started_by_who_wants_it_not_by_an_open_cockpit(installation):
     async def check():
-        from quarterdeck.cli.background import answers, service_starter
+        from quarterdeck.cli.background import answers, running_pid, service_starter
         from quarterdeck.cli.target import find_target
         from quarterdeck.client.errors import StoppedError
 
@@ -205,6 +205,13 @@ def test_a_stopped_service_is_started_by_who_wants_it_not_by_an_open_cockpit(ins
         assert not await answers(target.home)
         assert await revive(True) is None and await answers(target.home)
         assert not target.home.stopped.exists()
+        pid = running_pid(target.home)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await asyncio.to_thread(until, lambda: running_pid(target.home) is None, "its end")
+        await asyncio.to_thread(installation.qd, "stop")
+        with pytest.raises(StoppedError):  # also when it had ended by itself
+            await revive(False)
 
     before = os.environ.copy()
     os.environ.update(installation.environment)

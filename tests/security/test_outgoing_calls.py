@@ -185,7 +185,7 @@ async def test_a_target_answers_as_long_as_it_likes_in_vain() -> None:
     assert b"accept-encoding: identity\r\n" in head.lower()
 
 
-async def test_a_mail_server_greets_as_long_as_it_likes_in_vain() -> None:
+async def test_an_endless_greeting_of_a_mail_server_is_cut_off() -> None:
     cut: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -114,7 +114,7 @@ def parse_registry(text: str | bytes) -> list[RegistryAgent]:
     try:
         return _Registry.model_validate_json(text).agents
     except ValidationError as error:
-        raise FailedError(f"This is no registry of agents: {first_error(error)}.") from error
+        raise FailedError(f"Not a registry of agents: {first_error(error)}.") from error
 
 
 @click.command(name="search")

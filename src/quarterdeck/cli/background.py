@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -216,15 +216,17 @@ async def stop_service(home: Home) -> int | None:
     Raises:
         NoServiceError: it belongs to someone else, or does not end.
     """
+    with suppress(OSError):  # without it an open cockpit starts the service again
+        home.stopped.touch(mode=0o600)
     pid = running_pid(home)
     if pid is None:
         return None
     try:
-        home.stopped.touch(mode=0o600)
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         return pid
     except PermissionError as e:
+        home.stopped.unlink(missing_ok=True)
         raise NoServiceError(f"The service (process {pid}) belongs to another user.") from e
     try:
         async with asyncio.timeout(STOP_SECONDS):

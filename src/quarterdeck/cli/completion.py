@@ -101,8 +101,8 @@ def _complete(
 
 
 def _is_plain(name: str) -> bool:
-    """Return whether a name is one word to every shell, and no option."""
-    return all(c.isalnum() or c in "_-./:@%+,=" for c in name) and name[:1] not in ("", "-")
+    """Return whether a name is one word to every shell and not an option; zsh expands a leading `=`."""
+    return all(c.isalnum() or c in "_-./:@%+,=" for c in name) and name[:1] not in ("", "-", "=")
 
 
 def _read(common: Common, read: "Callable[[Client], Awaitable[Names]]") -> Names:

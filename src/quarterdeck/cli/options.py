@@ -117,7 +117,7 @@ def read_text(source: str | None) -> str:
         raise UsageError(f"{source or 'stdin'} is not UTF-8 text.") from e
 
 
-def require_content(text: str, empty: bool, step: str = "If that is meant, add --empty.") -> str:
+def require_content(text: str, empty: bool, step: str = "To allow this, add --empty.") -> str:
     """Return a text that replaces another one. A command that failed may have printed nothing.
 
     Raises:

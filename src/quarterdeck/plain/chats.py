@@ -231,7 +231,7 @@ async def _may_steer(session: Session, provider: str) -> bool:
 
 
 async def join(session: Session, _: str) -> None:
-    """Join the messages that wait to one."""
+    """Join the waiting messages into one."""
     replica, chat = session.replica, session.chat
     if replica is None or chat is None:
         return

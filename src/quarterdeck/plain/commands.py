@@ -347,7 +347,7 @@ COMMANDS = {
         "send a message into the running turn; without a text, the first one that waits.",
         Takes.TEXT,
     ),
-    "join": Command(chats.join, "join the messages that wait to one."),
+    "join": Command(chats.join, "join the waiting messages into one."),
     "queue": Command(
         chats.queue,
         "the messages that wait; with a word, edit or remove one.",

@@ -38,7 +38,7 @@ async def network_options(url: str, private: bool) -> tuple[str, ...]:
     named = host if parts is None or scheme in _PORTS else parts.netloc
     if "%" in named or not host.isascii():
         raise NotARepositoryError(
-            f"{without_password(text)} cannot be used: write the name of its host in ASCII, without %."
+            f"{without_password(text)} cannot be used. Write the host name in ASCII, without %."
         )
     try:
         addresses = await asyncio.to_thread(resolve, host, port or 0, private)

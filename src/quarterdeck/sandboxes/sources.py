@@ -59,7 +59,7 @@ def refuse_password(url: str) -> None:
     """
     if _PASSWORD.match(url.strip()):
         raise NotARepositoryError(
-            "The address holds a password, which everybody in the organization would see.",
+            "The address contains a password, which everyone in the organization could see.",
             "Leave it out: git asks its credential helpers, or uses the token of the host in the "
             "service's configuration file.",
         )

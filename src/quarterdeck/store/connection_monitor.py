@@ -38,25 +38,25 @@ CHECK_PERIOD = 5.0
 created elsewhere."""
 
 ANSWER_SECONDS, ANSWER_LATENCIES, LONGEST_ANSWER = 5.0, 100, 15.0
-"""A service that has not answered by then hangs, or the connection does. A slow connection, on which
-other answers may be in front, gets so many latencies more."""
+"""A service that has not answered by then hangs, or the connection does. A slow connection,
+where other answers may be queued first, gets this many latencies more."""
 
 FIRST_DELAY, LONGEST_DELAY = 0.25, 10.0
 
 PROBES = 2
 """The best of several is the latency: one may have been delayed by the cockpit itself."""
-WORTH_TELLING = 1.4
+LATENCY_FACTOR = 1.4
 """A latency is shown at once when it differs from the one shown by this factor, ..."""
-WORTH_MILLISECONDS = 20
+LATENCY_MILLISECONDS = 20
 """... and by this many milliseconds."""
 
 
 def is_news(shown: float | None, measured: float) -> bool:
     """Return whether a latency differs enough from the one shown (milliseconds, None: none shown)."""
-    # What is shorter is noise, such as that of a machine at work.
-    shown, measured = (max(known or 0, WORTH_MILLISECONDS) for known in (shown, measured))
-    within = shown / WORTH_TELLING < measured < shown * WORTH_TELLING
-    return not within and abs(measured - shown) > WORTH_MILLISECONDS
+    # Differences below this are noise, such as load on the machine.
+    shown, measured = (max(known or 0, LATENCY_MILLISECONDS) for known in (shown, measured))
+    within = shown / LATENCY_FACTOR < measured < shown * LATENCY_FACTOR
+    return not within and abs(measured - shown) > LATENCY_MILLISECONDS
 
 
 class ConnectionMonitor:
@@ -68,7 +68,7 @@ class ConnectionMonitor:
         self._revive = revive
         self._poke = asyncio.Event()
         self._retry = asyncio.Event()
-        self._told_latency: float | None = None
+        self._shown_latency: float | None = None
 
     def poke(self) -> None:
         """Check again at once."""
@@ -159,9 +159,9 @@ class ConnectionMonitor:
 
     def _note_latency(self, latency: float) -> None:
         self._connection.latency_ms = latency
-        if not is_news(self._told_latency, latency):
+        if not is_news(self._shown_latency, latency):
             return  # it is shown with the next change
-        self._told_latency = latency
+        self._shown_latency = latency
         self._owner.connection_changed()
 
     async def _answer_time(self) -> float:

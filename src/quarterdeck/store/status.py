@@ -13,7 +13,7 @@ class ConnectionPhase(StrEnum):
     ONLINE = "online"
     RECONNECTING = "reconnecting"
     STOPPED = "stopped"
-    """The person stopped the service; it is started again when they want it."""
+    """The user stopped the service; it starts again only on request."""
     REFUSED = "refused"
 
 

@@ -51,7 +51,7 @@ SWITCH_SECONDS = 0.0005
 """How long a thread with a key or a frame to process waits for the running one. Python's default of five
 milliseconds are a third of the time from a key to its echo in a terminal."""
 FILL_SECONDS = 0.5
-"""How long the main screen is not drawn while what it shows is read. Frames drawn until then would show little and cost as much."""
+"""Maximum delay of the main screen's first frame while its content loads: frames without it cost as much."""
 FAULTS_SECONDS = 30.0
 """Several sentences take a while to read; a click closes them."""
 STARTED_SECONDS = 3.0
@@ -177,12 +177,12 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
             self._filling.enter_context(self.batch_update())
         with hold:
             await self.push_screen(self._main_screen())
-        self.set_timer(FILL_SECONDS, self.on_main_screen_filled)
+        self._filling.callback(self.set_timer(FILL_SECONDS, self.on_main_screen_filled).stop)
         self._tell_faults()
         self.call_after_refresh(self._start_up)
 
     def on_main_screen_filled(self) -> None:
-        """Draw the main screen, also when what it shows is not read in time."""
+        """Draw the main screen, also when its content is not loaded in time."""
         self._filling.close()
         self.screen.refresh()
 

@@ -15,9 +15,9 @@ CO_AUTHOR_VARIABLE = "QD_CO_AUTHOR"
 """`NAME <ADDRESS>` that commits of an agent name as co-author; not set in terminals."""
 
 PORT_VARIABLE = "QD_PORT"
-"""The first of `PORTS_EACH` ports that no other workspace of the installation is given. An environment may set another."""
-FIRST_PORT, PORTS_EACH, LAST_PORT = 20_000, 10, 32_767
-"""Above them are the ports that connections take."""
+"""The first port of a workspace's own block. An environment may set another."""
+FIRST_PORT, PORTS_EACH, PORT_BLOCKS = 20_000, 10, 1_276
+"""Blocks of ports, one for each workspace of an installation. Higher ports are the system's ephemeral ports."""
 
 WAY_OUT = (URL_VARIABLE, WORKSPACE_VARIABLE, SECRET_VARIABLE)
 """What every program needs that calls the service."""

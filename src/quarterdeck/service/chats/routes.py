@@ -196,7 +196,7 @@ async def reorder(
 async def join(
     chat_id: GivenId, body: JoinQueue, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> QueueAnswer:
-    """Join messages that wait to one, which takes the first one's place."""
+    """Join waiting messages into one, which takes the first one's place."""
     return await join_queued(context, fleet, workspace, chat_id, body)
 
 

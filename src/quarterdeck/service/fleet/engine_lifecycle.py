@@ -45,7 +45,7 @@ from quarterdeck.service.replicas.rows import (
     change_workspace,
     drop_uncommitted,
     find_workspace,
-    port_block_of,
+    take_port_block,
     uncommitted_of,
 )
 from quarterdeck.wire.engine import EngineConfig, EngineHello, JournalEntry
@@ -53,7 +53,7 @@ from quarterdeck.wire.engine_versions import is_supported, supported_text
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.git_state import EngineRepository
-from quarterdeck.wire.inside import FIRST_PORT, LAST_PORT, PORT_VARIABLE, PORTS_EACH
+from quarterdeck.wire.inside import FIRST_PORT, PORT_VARIABLE, PORTS_EACH
 from quarterdeck.wire.replicas import AUTO_STOP_MINUTES, WorkspaceStatus
 from quarterdeck.wire.setup import ClaimWorkspace, SetupPhase
 
@@ -154,15 +154,14 @@ async def _config(
 
 
 async def _ports(site: WorkspaceRuntime, row: WorkspaceRow) -> dict[str, str]:
-    """Return the variable with the workspace's ports; none where there are more workspaces than ports."""
-    block = 0
-    if row.driver == PROCESS:
+    """Return the variable with the workspace's ports; none where all are assigned."""
+    block = row.port_block if row.driver == PROCESS else 0  # a container has all ports
+    if block is None:
         database = site.tools.context.database
         block = await retry_until_stored(
-            lambda: database.write(lambda connection: port_block_of(connection, row.id))
+            lambda: database.write(lambda connection: take_port_block(connection, row.id))
         )
-    port = FIRST_PORT + PORTS_EACH * block
-    return {PORT_VARIABLE: str(port)} if port + PORTS_EACH - 1 <= LAST_PORT else {}
+    return {} if block is None else {PORT_VARIABLE: str(FIRST_PORT + PORTS_EACH * block)}
 
 
 async def _note_start(

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from quarterdeck.sandboxes.port import Login
 
@@ -104,8 +104,8 @@ def hosts_of(hosts: HostsSettings, url: str) -> list[tuple[str, str]]:
 def login_of(hosts: HostsSettings, url: str) -> Login | None:
     """Return git's credentials for a URL of a configured host: its token.
 
-    It is sent in clear text only to a host whose API uses clear text, and to its port: on another one
-    anybody's program may listen, and there is no certificate to tell.
+    It is sent in clear text only to a host whose API uses clear text, and to its port: on another port any
+    program may listen, and no certificate identifies it.
     """
     parts = urlsplit(url)
     for host in HOSTS:
@@ -113,10 +113,15 @@ def login_of(hosts: HostsSettings, url: str) -> Login | None:
         if settings.token is None or settings.api_url is None:
             continue
         api = urlsplit(settings.api_url)
-        meant = parts.scheme == "https" or (parts.scheme, parts.port) == (api.scheme, api.port)
+        meant = parts.scheme == "https" or _plain_port(parts) == _plain_port(api) is not None
         if meant and serves(settings.api_url, (parts.hostname or "").lower()):
             return Login(_TOKEN_USERS[host], settings.token)
     return None
+
+
+def _plain_port(parts: SplitResult) -> int | None:
+    """Return the port of an `http://` URL; None for another one."""
+    return (parts.port or 80) if parts.scheme == "http" else None
 
 
 def _is_full_name(full_name: str) -> bool:

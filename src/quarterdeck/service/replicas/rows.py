@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +27,7 @@ from quarterdeck.service.db.tables import chats, hook_logs, messages, settings, 
 from quarterdeck.service.db.tables import uncommitted_changes as table
 from quarterdeck.wire.chats import GoalStatus
 from quarterdeck.wire.git_state import EventRepository
+from quarterdeck.wire.inside import PORT_BLOCKS
 from quarterdeck.wire.replicas import PullRequest, WorkspaceStatus
 
 BUSY = (WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING)
@@ -236,19 +236,12 @@ def change_workspace(connection: Connection, workspace_id: str, **values: Any) -
     connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
 
 
-def port_block_of(connection: Connection, workspace_id: str) -> int:
-    """Return the block of ports of a workspace: its own, or else the first that no other one has, from now on."""
-    blocks = select(workspaces.c.id, workspaces.c.port_block)
-    taken = {
-        block: owner
-        for owner, block in connection.execute(blocks.where(workspaces.c.port_block.is_not(None)))
-    }
-    own = next((block for block, owner in taken.items() if owner == workspace_id), None)
-    if own is not None:
-        return own
-    free = next(block for block in count() if block not in taken)
-    change_workspace(connection, workspace_id, port_block=free)
-    return free
+def take_port_block(connection: Connection, workspace_id: str) -> int | None:
+    """Assign the lowest free block of ports to a workspace, and return it; None when there is none."""
+    taken = set(connection.execute(select(workspaces.c.port_block)).scalars())
+    block = next((block for block in range(PORT_BLOCKS) if block not in taken), None)
+    change_workspace(connection, workspace_id, port_block=block)
+    return block
 
 
 def remove_workspace(connection: Connection, workspace_id: str) -> bool:

@@ -80,9 +80,8 @@ class SettledLayout(Screen[R]):
     @on(events.ScreenResume)
     def _resumed(self, event: events.ScreenResume) -> None:
         """Schedule the callbacks that the previous screen had not called."""
-        if (
-            not self.stack_updates
-        ):  # it is shown for the first time: its parts were styled when they were mounted
+        # A screen that is shown for the first time: its parts were styled when they were mounted.
+        if not self.stack_updates:
             event.refresh_styles = False
         for waiting in self._for_after_refresh:
             super().call_after_refresh(self._if_open, waiting)
@@ -101,7 +100,7 @@ class SettledLayout(Screen[R]):
             self._on_timer_update()
 
     def _compositor_refresh(self) -> None:
-        """Part of `Screen`: draw, or wait for the end of a batch, in which Textual draws what it then drops."""
+        """Part of `Screen`: draw, or defer to the end of a batch: Textual would draw and discard the frame."""
         if self.app._batch_count:  # pyright: ignore[reportPrivateUsage]
             self.refresh()
         else:

@@ -215,7 +215,7 @@ class Composer(StyledOnce, HasKeyContext):
         return self.vim is None or self.vim.typing
 
     def use_vim(self, on: bool) -> None:
-        """Edit by vim's keys, or no longer."""
+        """Turn vim keys on or off."""
         if on == (self.vim is not None):
             return
         self.vim = self._vim_keys() if on else None
