@@ -53,7 +53,7 @@ def shoot(studio: Studio) -> None:
         program.wait_for("Your answer is needed below.", 60)
         picture(program, "list")
         program.type("/fix\r")
-        program.wait_for("Yes, mend it", 60)
+        program.wait_for("Yes, edit it", 60)
         picture(program, "question")
         program.type(ESCAPE)  # all of the list again
         program.wait_for("old-idea")

@@ -56,7 +56,7 @@ AUTOMATION = (
         "--timezone",
         "Europe/Berlin",
     ),
-    *("--prompt", "Run the tests. Mend what is simple, and report how they stand."),
+    *("--prompt", "Run the tests. Fix what is simple, and report the results."),
 )
 START_HOOK = """#!/bin/sh
 python3 --version

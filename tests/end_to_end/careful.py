@@ -1,4 +1,4 @@
-"""An agent for a day of work: asks before it mends a file, and takes comments to heart."""
+"""An agent for a day of work: asks before it edits a file, and follows comments."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 NUMBERS = count(1)
 OPTIONS = [
-    {"optionId": "yes", "name": "Yes, mend it", "kind": "allow_once"},
+    {"optionId": "yes", "name": "Yes, edit it", "kind": "allow_once"},
     {"optionId": "no", "name": "No", "kind": "reject_once"},
 ]
 
@@ -28,7 +28,7 @@ def say(text):
 def allowed():
     """Asks, and waits for the answer."""
     number = f"q{next(NUMBERS)}"
-    call = {"toolCallId": number, "title": "Mend the README", "kind": "edit", "status": "pending"}
+    call = {"toolCallId": number, "title": "Edit the README", "kind": "edit", "status": "pending"}
     tell({"sessionUpdate": "tool_call", **call})
     params = {"sessionId": "s1", "toolCall": call, "options": OPTIONS}
     send(id=number, method="session/request_permission", params=params)

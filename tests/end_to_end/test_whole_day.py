@@ -38,8 +38,8 @@ def create(program: Program, place: Place) -> None:
     program.type("n")
     program.wait_for("Prompt (optional)")
     program.wait_for("Careful")
-    program.type("Mend the README")
-    program.wait_for("Mend the README")
+    program.type("Edit the README")
+    program.wait_for("Edit the README")
     program.type(BACK_TAB * 4 + "fix-shop")  # past the buttons and the folded fields
     program.wait_for("fix-shop")
     program.type(CTRL_S)
@@ -48,7 +48,7 @@ def create(program: Program, place: Place) -> None:
 
 def answer(program: Program) -> None:
     """The question is answered with one key."""
-    program.wait_for("Yes, mend it", 60)
+    program.wait_for("Yes, edit it", 60)
     program.wait_for("1 needs you")
     press(program, "\x1bq", "y allow")
     program.type("y")
@@ -88,7 +88,7 @@ def schedule(program: Program) -> None:
     program.wait_for("global")
     program.type("\x1b[B\r")
     program.wait_gone("choose")
-    program.type("\t\t\tMend the README\t0 9 * * *")
+    program.type("\t\t\tEdit the README\t0 9 * * *")
     program.wait_for("09:00")
     program.type(CTRL_S)
     program.wait_gone("New automation")
