@@ -65,6 +65,18 @@ def test_commits_that_were_merged_in_the_checkout_are_not_ahead_any_more(
     assert record["repository_statuses"][0]["ahead"] == 0
 
 
+def test_a_base_branch_that_moved_is_reported_once(shop: Shop) -> None:
+    shop.run("git commit -q --allow-empty -m Work")
+    assert shop.state()["ahead"] == 1
+    shop.sleep()
+    commit(shop.checkout, "theirs", "theirs\n")
+    state = shop.state()
+    assert (state["ahead"], state["behind"]) == (1, 1)
+    reported = shop.deck.replica(shop.id)["log_index"]
+    assert shop.state() == state
+    assert shop.deck.replica(shop.id)["log_index"] == reported
+
+
 @pytest.mark.long
 def test_hostile_commit_metadata_is_shown(lasting: Shop) -> None:
     lasting.run(

@@ -87,6 +87,8 @@ class CheckoutSummary:
     uncommitted_removed: int
     base_commit: str | None
     """Newest commit of the base branch that is an ancestor; else the one it started from."""
+    base_head: str | None
+    """Newest commit of the base branch; only read when `ahead` is not 0."""
     ahead: int | None
     """Number of commits not on the base branch; None if there is no base branch."""
     behind: int | None
@@ -120,6 +122,7 @@ async def read_checkout(
     if tree.changed:
         uncommitted = await _changed_lines(path, tree.head or EMPTY_TREE, environment)
     ahead, behind, commits = await _compare(path, tree, base_branch, environment)
+    base_head = await _newest(path, base_branch, environment) if ahead else None
     return CheckoutSummary(
         tree=replace(tree, untracked=untracked[:UNTRACKED_SHOWN]),
         new_files=len(untracked),
@@ -128,6 +131,7 @@ async def read_checkout(
         uncommitted_added=uncommitted[0] + new_lines,
         uncommitted_removed=uncommitted[1],
         base_commit=against if against != EMPTY_TREE else None,
+        base_head=base_head,
         ahead=ahead,
         behind=behind,
         commits=commits,
@@ -186,6 +190,11 @@ async def _compare(
         f"--format={_COMMIT_FORMAT}", f"{base}..{tree.head}", "--",
     )  # fmt: skip
     return ahead, behind, [_commit(entry) for entry in log.split(b"\0") if entry]
+
+
+async def _newest(path: Path, branch: str, environment: Mapping[str, str]) -> str:
+    name = f"refs/remotes/origin/{branch}"
+    return (await run_git(path, environment, "rev-parse", "--verify", name)).decode().strip()
 
 
 def _commit(entry: bytes) -> Commit:
@@ -426,11 +435,8 @@ async def read_repository(
     state.git_diff = GitDiff(added=checkout.added, removed=checkout.removed)
     state.untracked = [_shown(name) for name in tree.untracked]
     state.conflicts = [_shown(name) for name in tree.conflicts]
-    state.base_commit, state.ahead, state.behind = (
-        checkout.base_commit,
-        checkout.ahead,
-        checkout.behind,
-    )
+    state.base_commit, state.base_head = checkout.base_commit, checkout.base_head
+    state.ahead, state.behind = checkout.ahead, checkout.behind
     state.unpushed = tree.unpushed if tree.upstream and tree.unpushed is not None else state.ahead
     state.operation = checkout.operation
     state.uncommitted = UncommittedState(

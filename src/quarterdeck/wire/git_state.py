@@ -142,6 +142,8 @@ class EventRepository(CamelRecord):
     """Branch of the source that `ahead` and `behind` count against (own field)."""
     base_commit: str | None = None
     """Newest commit of the base branch that the current branch has (own field)."""
+    base_head: str | None = None
+    """Newest commit of the base branch (own field), as of the last fetch; null unless `ahead`."""
     ahead: int | None = None
     """Commits that the base branch lacks (own field); null where it is not known."""
     behind: int | None = None

@@ -119,8 +119,8 @@ class GitOperations:
                 self._source(one).url
             ):
                 continue
-            branch, base = await self._fetch_base(inside, one, known=ahead[one.name].base_commit)
-            if base != ahead[one.name].base_commit:
+            branch, base = await self._fetch_base(inside, one, known=ahead[one.name].base_head)
+            if base != ahead[one.name].base_head:
                 await inside.update_origin(one, branch, base)
                 moved = True
         return await self._report(inside) if moved else seen
