@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
+import shutil
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +23,7 @@ from quarterdeck.wire.git import Against
 from quarterdeck.wire.git_state import EngineRepository
 from tests.git.conftest import Shop, commit
 from tests.support.git import git, make_repository
-from tests.support.installation import command_of, refused
+from tests.support.installation import Installation, command_of, refused
 from tests.support.waiting import eventually, until
 
 TWO_FILES = "echo new > 'a b.txt' && printf '\\0\\1' > binary && sed -i s/Open/Shut/ README"
@@ -75,6 +77,43 @@ def test_a_base_branch_that_moved_is_reported_once(shop: Shop) -> None:
     reported = shop.deck.replica(shop.id)["log_index"]
     assert shop.state() == state
     assert shop.deck.replica(shop.id)["log_index"] == reported
+
+
+@pytest.mark.long
+def test_a_source_that_cannot_be_read_does_not_hold_up_the_others(
+    git_deck: Installation, person: Path, tmp_path: Path, require_tool: Callable[[str], str]
+) -> None:
+    require_tool("bwrap")
+    names = ("gone", "stuck", "there")
+    checkouts = {name: make_repository(tmp_path / name) for name in names}
+    connected = [git_deck.connect(str(place)) for place in checkouts.values()]
+    body = {"name": f"three {uuid4()}", "repositories": connected}
+    group = git_deck.post("/v1/replica/repository-sets", body, 201)["repository_set"]["id"]
+    body = {"name": f"three {uuid4()}", "repository_set_id": group}
+    environment = git_deck.post("/v1/environments", body, 201)["environment"]["id"]
+    id = git_deck.create(environment)
+
+    def states() -> dict[str, tuple[int, int]]:
+        """How many commits each repository is ahead and behind."""
+        told = git_deck.get(f"/v1/replica/{id}/git")["repositories"]
+        return {one["repository"]: (one["ahead"], one["behind"]) for one in told}
+
+    try:
+        for name in names:
+            done = git_deck.run(id, f"cd {name} && git commit -q --allow-empty -m Work")
+            assert done["exit_code"] == 0, done
+        assert states() == dict.fromkeys(names, (1, 0))
+        for place in checkouts.values():
+            commit(place, "theirs", "theirs\n")
+        shutil.rmtree(checkouts["gone"])
+        os.mkfifo(tmp_path / "never")
+        waits = f"case $1 in */stuck*) read line < {tmp_path}/never;; esac"
+        program = f'serve() {{ {waits}; git upload-pack "$1"; }}; serve'
+        settings = str(person / ".gitconfig")
+        git(person, "config", "--file", settings, "remote.origin.uploadpack", program)
+        assert states() == {"gone": (1, 0), "stuck": (1, 0), "there": (1, 1)}
+    finally:
+        git_deck.delete(id)
 
 
 @pytest.mark.long

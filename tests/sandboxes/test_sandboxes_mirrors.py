@@ -7,11 +7,13 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from quarterdeck.sandboxes.errors import CloneError, NotARepositoryError, UnknownBranchError
+from quarterdeck.sandboxes.git import GitRunner, GitTimeoutError
 
 REPOSITORY = "11111111-2222-4333-8444-555555555555"
 
@@ -175,6 +177,21 @@ async def test_over_http(bench, checkout, tmp_path, git):
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         return
+
+
+async def test_a_branch_that_takes_too_long_to_read_is_an_error(bench, checkout, monkeypatch):
+    source = await bench.connect(checkout)
+    run = GitRunner.run
+
+    async def too_slow(self: GitRunner, *arguments: str, **options: Any) -> str:
+        if "refs/heads/trunk^{commit}" in arguments:
+            raise GitTimeoutError("git took longer than 30 seconds")
+        return await run(self, *arguments, **options)
+
+    monkeypatch.setattr(GitRunner, "run", too_slow)
+    with pytest.raises(CloneError, match=r"tools could not be read\.") as caught:
+        await bench.driver.fetch_branch(source, "trunk")
+    assert caught.value.details == "git took longer than 30 seconds"
 
 
 async def test_what_is_no_repository(bench, tmp_path):

@@ -166,7 +166,10 @@ class Mirrors:
             CloneError: the source cannot be reached, or has no such branch.
         """
         await self._refresh_now(source)
-        commit = await self._resolve(self.path(source.id), f"refs/heads/{branch}")
+        try:
+            commit = await self._resolve(self.path(source.id), f"refs/heads/{branch}")
+        except GitTimeoutError as e:
+            raise CloneError(f"{source.name} could not be read.", str(e)) from e
         if commit is None:
             raise CloneError(f"{source.name} has no branch {branch}.")
         return commit

@@ -66,6 +66,8 @@ HEADS = "refs/heads/"
 _SHOWN = 5
 """Maximum number of branches in a line."""
 _HEADER_BYTES = 1 << 16
+_SOURCE_SECONDS = 5.0
+"""How long reading a state waits for a source."""
 _FIELDS = set(RepositoryState.model_fields)
 
 
@@ -92,7 +94,7 @@ class GitOperations:
         try:
             seen = await self._follow_directories(seen)
         except (ApiError, SandboxError) as error:
-            logger.info("the sources of replica %s were not read: %s", self._row.id, error)
+            logger.info("the sources of replica %s were not followed: %s", self._row.id, error)
         paths = await self._paths()
         return GitStates(
             repositories=[
@@ -107,23 +109,40 @@ class GitOperations:
         """Fetch base branches from directories of this machine; return the state after that.
 
         Raises:
-            ApiError: the replica has no files.
-            SandboxError: a source cannot be read.
+            ApiError, SandboxError: the replica has no files, or its state cannot be read.
         """
         ahead = {one.name: one for one in seen if one.ahead}
         if not ahead or not await self._is_quick():
             return seen
-        inside, moved = await self._inside(), False
-        for one in inside.repositories:
-            if one.name not in ahead or not await self._context.sources.is_local(
-                self._source(one).url
-            ):
-                continue
-            branch, base = await self._fetch_base(inside, one, known=ahead[one.name].base_head)
-            if base != ahead[one.name].base_head:
-                await inside.update_origin(one, branch, base)
-                moved = True
-        return await self._report(inside) if moved else seen
+        inside = await self._inside()
+        moved = await asyncio.gather(
+            *(
+                self._follow_directory(inside, one, ahead[one.name].base_head)
+                for one in inside.repositories
+                if one.name in ahead
+            )
+        )
+        return await self._report(inside) if any(moved) else seen
+
+    async def _follow_directory(
+        self, inside: GitInside, one: EngineRepository, known: str | None
+    ) -> bool:
+        """Fetch a base branch if its source is a directory; return whether it moved.
+
+        A source that cannot be read now is left out: the state is shown as it is known.
+        """
+        try:
+            if not await self._context.sources.is_local(self._source(one).url):
+                return False
+            branch, base = await self._fetch_base(inside, one, known, _SOURCE_SECONDS)
+            if base == known:
+                return False
+            await inside.update_origin(one, branch, base)
+        except (ApiError, SandboxError, TimeoutError) as error:
+            name, id = one.name, self._row.id
+            logger.info("the source of %s in replica %s was not read: %r", name, id, error)
+            return False
+        return True
 
     async def _is_quick(self) -> bool:
         """Return whether git can run inside without the start of a container."""
@@ -132,18 +151,25 @@ class GitOperations:
         return self._row.status == WorkspaceStatus.ACTIVE
 
     async def _fetch_base(
-        self, inside: GitInside, one: EngineRepository, known: str | None = None
+        self,
+        inside: GitInside,
+        one: EngineRepository,
+        known: str | None = None,
+        seconds: float | None = None,
     ) -> tuple[str, str]:
         """Return the base branch and its newest commit, which the replica has from now on.
 
         Args:
             known: the commit that the replica has for sure.
+            seconds: how long the source may take.
 
         Raises:
             SandboxError: the source cannot be reached.
+            TimeoutError: it took too long.
         """
         branch = one.base_branch or one.default_branch
-        base = await self._context.sources.fetch_branch(self._source(one), branch)
+        async with asyncio.timeout(seconds):
+            base = await self._context.sources.fetch_branch(self._source(one), branch)
         if base == known:
             return branch, base
         driver = await self._context.driver(self._row.id)
