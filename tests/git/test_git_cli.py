@@ -101,6 +101,20 @@ def test_changes_are_applied_and_a_branch_is_merged_here(shop: Shop) -> None:
 
 
 @pytest.mark.long
+def test_a_merge_is_told_when_the_service_ends_meanwhile(shop: Shop) -> None:
+    shop.run("echo more > more; git add more; git commit -qm More")
+    ends_it = f"sh -c 'kill -9 {shop.deck.pid}; cat'"
+    git(shop.checkout, "config", "filter.end.smudge", ends_it)
+    (shop.checkout / ".git" / "info" / "attributes").write_text("more filter=end\n")
+    try:
+        done = shop.deck.qd("replica", "merge", shop.id, "--json", cwd=shop.checkout)
+    finally:
+        shop.deck.revive()
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["commit"] == git(shop.checkout, "rev-parse", "main")
+
+
+@pytest.mark.long
 def test_the_place_of_the_files_is_told(shop: Shop) -> None:
     place = Path(shop.deck.qd("replica", "path", shop.id).stdout.strip())
     assert (place / "README").is_file()

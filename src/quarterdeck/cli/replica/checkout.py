@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -11,7 +11,7 @@ from uuid import UUID
 import click
 
 from quarterdeck.cli.clients import with_client
-from quarterdeck.cli.errors import FailedError, UsageError
+from quarterdeck.cli.errors import FailedError, NoServiceError, UsageError
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_text, safe_line
 from quarterdeck.cli.replica.git import find_replica_repository, repository_option
@@ -119,6 +119,8 @@ def merge(
 
     On a conflict nothing changes and the files are listed. No hooks run.
     """
+    from quarterdeck.client.errors import ClientError
+
     checkout = _local(_checkout(common))
     replica_id, state = with_client(
         common, lambda client: _find_for(checkout, client, replica, repository)
@@ -127,16 +129,18 @@ def merge(
     text = message or f"Merge {branch}"
     address = f"qd::{replica_id}/{state.repository}"
     commit = _local(checkout.merge(branch, strategy or "merge", text, address))
-    with_client(common, lambda client: client.git.states(replica_id))  # it reports the merge
     left = state.uncommitted.files if state.uncommitted else 0
     if common.json:
         print_json({"branch": branch, "commit": commit, "uncommitted": left})
-        return
-    if commit is None:
-        print_message(f"Already up to date with {safe_line(branch)}.")
     else:
-        print_message(f"Merged {safe_line(branch)}: {commit[:10]}.")
-    _name_uncommitted(left, replica)
+        print_message(
+            f"Already up to date with {safe_line(branch)}."
+            if commit is None
+            else f"Merged {safe_line(branch)}: {commit[:10]}."
+        )
+        _name_uncommitted(left, replica)
+    with suppress(ClientError, NoServiceError):  # it is merged anyway
+        with_client(common, lambda client: client.git.states(replica_id))  # it reports the merge
 
 
 @click.command(name="path")
