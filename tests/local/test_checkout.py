@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -569,6 +570,24 @@ async def test_a_cancelled_operation_leaves_no_lock(place: Path) -> None:
     assert nothing_is_left(place)
 
 
+async def test_a_git_that_cannot_be_started_is_told(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "git could not be started: Permission denied."
+    checkout = await LocalCheckout.find(place)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "git").write_text("not executable")
+    checkout = replace(checkout, environment={"PATH": str(programs)})
+    with pytest.raises(CheckoutError) as caught:
+        await checkout.state()
+    assert str(caught.value) == reason
+    monkeypatch.setenv("PATH", str(programs))
+    with pytest.raises(NoRepositoryError) as caught:
+        await LocalCheckout.find(place)
+    assert caught.value.details == reason
+
+
 @pytest.mark.parametrize(
     "name",
     ["a\0b", "\ud800", "x" * 200_000, "--upload-pack=touch pwned", "-x", "x:refs/heads/main", "*",
@@ -581,6 +600,6 @@ async def test_names_of_a_server_are_refused_or_only_names(place: Path, name: st
         try:
             await checkout.fetch(source, theirs, ours, force=True)
         except CheckoutError as error:
-            assert error.details
+            assert error.details or "Argument list too long" in str(error)
     assert git(place, "rev-parse", "main") == before
     assert not (place / "pwned").exists()

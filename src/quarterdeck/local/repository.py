@@ -124,7 +124,7 @@ class LocalRepository:
             raise
         except CheckoutError as error:
             raise NoRepositoryError(
-                f"{directory} is not in a git repository.", error.details
+                f"{directory} is not in a git repository.", error.details or str(error)
             ) from error
         return cls(Path(top), Path(git_directory), variables)
 
@@ -317,7 +317,9 @@ class LocalRepository:
             if not await asyncio.to_thread(self.top.is_dir):
                 raise NoRepositoryError(f"{self.top} does not exist.") from error
             raise CheckoutError("git is not installed.") from error
-        except (ValueError, OSError) as error:  # a name of a server that no argument can be
+        except OSError as error:
+            raise CheckoutError(f"git could not be started: {error.strerror}.") from error
+        except ValueError as error:  # a name of a server that no argument can be
             raise CheckoutError("git cannot be asked this.", str(error)) from error
         try:
             if printed:
