@@ -207,6 +207,9 @@ class DoubleDriver:
     async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
         raise SandboxError("There are no mirrors.")
 
+    async def local_head(self, source: RepositorySource, branch: str) -> str | None:
+        return None
+
     async def fetch_pull_requests(self, source: RepositorySource, refs: Sequence[str]) -> None:
         raise SandboxError("There are no mirrors.")
 

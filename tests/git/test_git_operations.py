@@ -79,6 +79,21 @@ def test_a_base_branch_that_moved_is_reported_once(shop: Shop) -> None:
     assert shop.deck.replica(shop.id)["log_index"] == reported
 
 
+def test_a_source_that_did_not_change_is_not_fetched(
+    shop: Shop, person: Path, tmp_path: Path
+) -> None:
+    shop.run("git commit -q --allow-empty -m Work")
+    witness = tmp_path / "fetched"
+    settings = str(person / ".gitconfig")
+    program = f"touch {witness}; git upload-pack"
+    git(person, "config", "--file", settings, "remote.origin.uploadpack", program)
+    assert (shop.state()["ahead"], shop.state()["behind"]) == (1, 0)
+    assert not witness.exists()
+    commit(shop.checkout, "theirs", "theirs\n")
+    assert (shop.state()["ahead"], shop.state()["behind"]) == (1, 1)
+    assert witness.exists()
+
+
 @pytest.mark.long
 def test_a_source_that_cannot_be_read_does_not_hold_up_the_others(
     git_deck: Installation, person: Path, tmp_path: Path, require_tool: Callable[[str], str]

@@ -174,6 +174,14 @@ class Mirrors:
             raise CloneError(f"{source.name} has no branch {branch}.")
         return commit
 
+    async def local_head(self, source: RepositorySource, branch: str) -> str | None:
+        """See `Sources.local_head`."""
+        path = await asyncio.to_thread(local_path, source.url)
+        try:
+            return path and await self._resolve(path, f"refs/heads/{branch}")
+        except GitTimeoutError:
+            return None
+
     async def refs(self, source: RepositorySource) -> dict[str, str]:
         """Update a mirror; return the objects of its branches and tags, and HEAD.
 

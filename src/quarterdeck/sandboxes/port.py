@@ -227,9 +227,7 @@ class Sources(Protocol):
         ...
 
     async def tree(self, source: RepositorySource) -> list[str]:
-        """Return the files of a connected repository's default branch, by its mirror.
-
-        The mirror is updated first when that is quick.
+        """Return the files of a repository's default branch by its mirror, updated if that is quick.
 
         Raises:
             SandboxError: there is no mirror, or it cannot be read.
@@ -312,13 +310,15 @@ class Sources(Protocol):
         ...
 
     async def fetch_branch(self, source: RepositorySource, branch: str) -> str:
-        """Bring the mirror of a repository up to date; return the newest commit of a branch.
-
-        `SandboxDriver.show_commit` then brings it into a workspace.
+        """Update a mirror; return the newest commit of a branch, for `SandboxDriver.show_commit`.
 
         Raises:
             CloneError: the source cannot be reached, or has no such branch.
         """
+        ...
+
+    async def local_head(self, source: RepositorySource, branch: str) -> str | None:
+        """Return the newest commit of a branch without a fetch; None if it is not on this machine."""
         ...
 
     async def fetch_pull_requests(self, source: RepositorySource, refs: Sequence[str]) -> None:

@@ -244,6 +244,9 @@ class ProcessDriver:
         with _disk_errors():
             return await self._mirrors.fetch_branch(source, branch)
 
+    async def local_head(self, source: RepositorySource, branch: str) -> str | None:
+        return await self._mirrors.local_head(source, branch)
+
     async def fetch_pull_requests(self, source: RepositorySource, refs: Sequence[str]) -> None:
         with _disk_errors():
             await self._mirrors.fetch_pull_requests(source, refs)

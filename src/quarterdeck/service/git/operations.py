@@ -131,12 +131,14 @@ class GitOperations:
 
         A source that cannot be read now is left out: the state is shown as it is known.
         """
+        sources, source = self._context.sources, self._source(one)
+        branch = one.base_branch or one.default_branch
         try:
-            if not await self._context.sources.is_local(self._source(one).url):
-                return False
-            branch, base = await self._fetch_base(inside, one, known, _SOURCE_SECONDS)
-            if base == known:
-                return False
+            async with asyncio.timeout(_SOURCE_SECONDS):
+                if await sources.local_head(source, branch) in (None, known):
+                    return False
+                base = await sources.fetch_branch(source, branch)
+            await self._bring(inside, one, base)
             await inside.update_origin(one, branch, base)
         except (ApiError, SandboxError, TimeoutError) as error:
             name, id = one.name, self._row.id
@@ -150,34 +152,24 @@ class GitOperations:
             return (await self._context.driver(self._row.id)).saved_work is None
         return self._row.status == WorkspaceStatus.ACTIVE
 
-    async def _fetch_base(
-        self,
-        inside: GitInside,
-        one: EngineRepository,
-        known: str | None = None,
-        seconds: float | None = None,
-    ) -> tuple[str, str]:
+    async def _fetch_base(self, inside: GitInside, one: EngineRepository) -> tuple[str, str]:
         """Return the base branch and its newest commit, which the replica has from now on.
-
-        Args:
-            known: the commit that the replica has for sure.
-            seconds: how long the source may take.
 
         Raises:
             SandboxError: the source cannot be reached.
-            TimeoutError: it took too long.
         """
         branch = one.base_branch or one.default_branch
-        async with asyncio.timeout(seconds):
-            base = await self._context.sources.fetch_branch(self._source(one), branch)
-        if base == known:
-            return branch, base
+        base = await self._context.sources.fetch_branch(self._source(one), branch)
+        await self._bring(inside, one, base)
+        return branch, base
+
+    async def _bring(self, inside: GitInside, one: EngineRepository, commit: str) -> None:
+        """Bring a commit of the mirror into the replica."""
         driver = await self._context.driver(self._row.id)
         if driver.saved_work is not None and self._row.status == WorkspaceStatus.ACTIVE:
-            await inside.fetch(one, base, await self._way_out(driver))
+            await inside.fetch(one, commit, await self._way_out(driver))
         else:
-            await driver.show_commit(self._row.id, one, self._source(one), base)
-        return branch, base
+            await driver.show_commit(self._row.id, one, self._source(one), commit)
 
     async def diff(self, repository: str, against: Against, path: str | None) -> "StartedStream":
         """Return a patch that `git apply` takes, in parts. Errors are raised before the first part.
