@@ -130,7 +130,9 @@ async def test_an_address_with_a_password_is_refused(world: World, url: str) -> 
         await client.post("/v1/replica/repositories", json={"url": url}),
         await client.post(skills, json={"name": "a", "slug": "a", "source": f"{url}#skills"}),
     ):
-        assert (answer.status_code, "contains a password" in answer.text) == (400, True), answer.text
+        assert (answer.status_code, "contains a password" in answer.text) == (400, True), (
+            answer.text
+        )
         assert "credential helpers" in answer.json()["details"]
         assert "hush" not in answer.text
 

@@ -28,6 +28,12 @@ async def test_what_was_to_be_drawn_when_the_page_closed(frozen: FrozenCockpit) 
     assert drawn == ["open", "behind it"]
 
 
+async def test_the_first_frame_of_a_cockpit_that_closes_is_not_drawn(frozen: FrozenCockpit) -> None:
+    async with frozen.run_test(size=(80, 24)):
+        pass
+    frozen.on_main_screen_filled()  # its content was loaded, or its time was over, just then
+
+
 @pytest.mark.parametrize("key", ["comma", "e", "a"])
 async def test_what_the_store_tells_while_a_page_closes(frozen: FrozenCockpit, key: str) -> None:
     frozen.add("fix-login")

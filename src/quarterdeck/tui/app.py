@@ -184,7 +184,8 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
     def on_main_screen_filled(self) -> None:
         """Draw the main screen, also when its content is not loaded in time."""
         self._filling.close()
-        self.screen.refresh()
+        for screen in self.screen_stack[-1:]:  # none while the cockpit closes
+            screen.refresh()
 
     def _tell_faults(self) -> None:
         """Show all invalid settings; the others apply."""
