@@ -414,6 +414,17 @@ async def test_a_save_whose_installation_was_moved_is_not_taken_for_damaged(
     git(moved / "saves" / f"{ID}.git", "fsck", "--connectivity-only")
 
 
+async def test_damaged_alternates_are_written_again(damaged: Damaged) -> None:
+    alternates = damaged.replica.place / "objects/info/alternates"
+    before = alternates.read_bytes()
+    alternates.write_bytes(b"\xff\n")
+    replica = await damaged.restarted()
+    newest = await replica.saves.newest(ID)
+    assert newest is not None and newest.lost == []
+    assert alternates.read_bytes() == before
+    assert damaged.asides() == [] and replica.saves.notices == {}
+
+
 @pytest.mark.long
 async def test_a_repair_that_was_cut_off_is_finished(damaged: Damaged) -> None:
     damaged.object(f"{damaged.prefix}/qd/saved:note").unlink()

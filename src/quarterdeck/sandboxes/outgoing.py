@@ -201,7 +201,7 @@ def write_alternates(information: Path, *objects: Path) -> None:
     # git reads a quoted path like a string of C, of which JSON's are a part.
     lines = [f"{json.dumps(str(path), ensure_ascii=False)}\n" for path in objects]
     path, text = information / "alternates", "".join(lines)
-    if not path.exists() or path.read_text() != text:
+    if not path.exists() or path.read_bytes() != text.encode():
         write_file(path, text)  # in one step: git may be reading it
 
 
