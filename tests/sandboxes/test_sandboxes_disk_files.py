@@ -1,5 +1,6 @@
 """A disk can be full of files while bytes are free."""
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,11 +11,26 @@ import pytest
 from quarterdeck.cli.doctor import check_home
 from quarterdeck.cli.findings import Level
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.disk import RESERVED_FILES, FileWatch, require_room, room_of
+from quarterdeck.sandboxes import disk
+from quarterdeck.sandboxes.disk import (
+    RESERVED_FILES,
+    FileWatch,
+    count_files,
+    require_room,
+    room_of,
+)
 from quarterdeck.sandboxes.git import DiskFullError
 from tests.support.disks import small_disk
+from tests.support.waiting import eventually
 
 GIB = 1 << 30
+
+
+def tell_files(monkeypatch: pytest.MonkeyPatch, files: int, free: int) -> None:
+    """Let every disk have room for so many files, of which so many are free, and for many bytes."""
+    blocks = (1000 * GIB) // 4096
+    told = (4096, 4096, blocks, blocks // 2, blocks // 2, files, free, free, 0, 255)
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(told))
 
 
 @pytest.mark.parametrize(
@@ -38,9 +54,7 @@ def test_files_that_fit_are_counted(
     fits: bool,
     warned: bool,
 ) -> None:
-    blocks = (1000 * GIB) // 4096
-    told = (4096, 4096, blocks, blocks // 2, blocks // 2, files, free, free, 0, 255)
-    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(told))
+    tell_files(monkeypatch, files, free)
     if fits:
         require_room(Home(tmp_path))
     else:
@@ -130,3 +144,30 @@ async def test_nobody_is_stopped_for_files_of_others(replicas: Replicas) -> None
     replicas.watch = FileWatch(replicas.home, replicas._stop)
     await replicas.look()
     assert not replicas.stopped
+
+
+async def test_a_du_that_cannot_count_files_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    home, calls = Home(tmp_path / "home"), tmp_path / "calls"
+    (home.workspaces / "a").mkdir(parents=True)
+    program = tmp_path / "du"  # such as busybox's
+    program.write_text(f"#!/bin/sh\necho >>{calls}\necho 'unrecognized option' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(OSError, match="du --inodes"):
+        await count_files(home)
+    tell_files(monkeypatch, 1_000_000, 30_000)
+    monkeypatch.setattr(disk, "SECONDS", 0)
+
+    async def nothing(*_: str) -> None: ...
+
+    watching = asyncio.create_task(FileWatch(home, nothing).run(nothing))
+    await eventually(lambda: len(calls.read_text()) > 3)
+    watching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    warnings = [record.message for record in caplog.records if record.name == disk.__name__]
+    assert warnings == [
+        f"The files of {home.root} cannot be counted: du --inodes counted nothing (exit status 1)"
+    ]

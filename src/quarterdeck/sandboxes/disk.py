@@ -242,12 +242,16 @@ class FileWatch:
 
     async def run(self, report: Report) -> None:
         """Look again and again until cancelled."""
+        failed = False
         while True:
             near = False
             try:
                 near = await self.look(report)
+                failed = False
             except (OSError, SandboxError) as e:
-                log.warning("The files of %s cannot be counted: %s", self.home.root, e)
+                if not failed:  # it may fail each time
+                    log.warning("The files of %s cannot be counted: %s", self.home.root, e)
+                failed = True
             await asyncio.sleep(SECONDS_NEAR if near else SECONDS)
 
     async def look(self, report: Report) -> bool:
@@ -302,6 +306,8 @@ async def count_files(home: Home) -> dict[str, int]:
         if counting.returncode is None:
             counting.kill()
             await counting.wait()
+    if not output:
+        raise OSError(f"du --inodes counted nothing (exit status {counting.returncode})")
     lines = [line.split("\t") for line in output.decode().splitlines()]
     return {id: int(count) for count, id in lines}
 
