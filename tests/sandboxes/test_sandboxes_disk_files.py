@@ -115,7 +115,7 @@ async def test_the_replica_that_makes_most_files_is_stopped(replicas: Replicas) 
     replicas.leave("b", reserved // 2)
     assert await replicas.look()
     assert replicas.stopped == ["b"]
-    assert replicas.said[0][0] == "b" and "made most" in replicas.said[0][1]
+    assert replicas.said[0][0] == "b" and "created most" in replicas.said[0][1]
     for _ in range(3):  # it is not counted again while nothing changes
         await replicas.look()
     assert replicas.stopped == ["b"]

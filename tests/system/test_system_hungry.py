@@ -140,7 +140,7 @@ def test_one_that_makes_ever_new_files(own: Installation) -> None:
     own.run(maker, f'setsid python3 -c "{MAKER}" >/dev/null 2>&1 </dev/null & echo lit')
     until(lambda: heard.has("error"), "the end of what makes files")
     heard.end()
-    assert "made most of the new ones" in str(heard.events)
+    assert "created most of the new ones" in str(heard.events)
     until(lambda: not [pid for pid in own.processes(maker) if runs(pid)], "the replica's end")
     assert own.run(other, "echo x > /workspace/small; cat /workspace/small")["output"] == "x\n"
     # Its files stay, so nobody can make others until somebody removes them.

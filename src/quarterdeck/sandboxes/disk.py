@@ -273,12 +273,12 @@ class FileWatch:
         grown = {id: count - (before or {}).get(id, 0) for id, count in now.items()}
         most = max(grown, key=lambda id: grown[id], default="")
         if most and grown[most] >= max(1, (since - self._free) // SHARE):
-            log.warning("Replica %s has %d files, and is stopped", most, now[most])
+            log.warning("Stopping replica %s: it has %d files", most, now[most])
             await self.stop(most)
             await report(
                 most,
-                "The disk has room for few more files. This replica was stopped: it made most of the "
-                "new ones. Remove files to make room.",
+                "The disk is almost out of room for files. This replica was stopped because it created "
+                "most of the new ones. Remove files to make room.",
             )
         return True
 
