@@ -1,5 +1,6 @@
 """An app-server of codex that sends frames of wrong types: the turn goes on."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
@@ -8,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.agents.codex import link
 from quarterdeck.agents.codex.listener import Narrator
 from quarterdeck.agents.codex.questions import Approvals
 from quarterdeck.agents.codex.session import CodexDriver, CodexSession
 from quarterdeck.agents.port import AgentSession, Prompt, SessionSpec, StopReason
 from quarterdeck.agents.presets import AgentProtocol, Preset
+from quarterdeck.wire.history import AgentEventType
 from tests.agents.conftest import Heard
 from tests.agents.test_agents_codex_steering import SERVER
 
@@ -141,3 +144,26 @@ async def test_one_that_does_not_read_its_answers_is_not_read(spoken: Opener, he
     session = await spoken(FLOOD)
     assert (await session.prompt(Prompt("m1", "hello"))).stop_reason == StopReason.END_TURN
     assert int(heard.text().removeprefix("wrote ").rstrip(".")) < 100_000
+
+
+ASKING = """
+    for number in range(5):
+        params = {"threadId": "t", "itemId": str(number), "command": "ls"}
+        send(id=number, method="item/commandExecution/requestApproval", params=params)
+    say("alive")
+    for _ in range(5): read()
+    end()
+"""
+
+
+async def test_questions_that_wait_for_a_person_do_not_stop_the_reading(
+    spoken: Opener, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "MOST_SENDING", 3)
+    session = await spoken(ASKING)
+    turn = asyncio.create_task(session.prompt(Prompt("m1", "hello")))
+    await heard.until(lambda event: "alive" in str(event.payload))
+    asked = [event for event in heard.events if event.type == AgentEventType.PERMISSION_REQUEST]
+    for event in asked:
+        assert await session.respond(event.payload["requestId"], "decline", None)
+    assert len(asked) == 5 and (await turn).stop_reason == StopReason.END_TURN

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_METHOD = -32601
 OVERLOADED = -32001
-MOST_ANSWERED = 1_000
-"""Requests that codex has no answer to yet; with more, it is not read until it reads one."""
+MOST_SENDING = 1_000
+"""Replies being sent; at this number, codex is not read until it takes one."""
 _OVERLOADS = 5
 _FIRST_PAUSE = 0.1
 """Seconds before a request to an overloaded server is repeated; doubled each time."""
@@ -52,6 +52,7 @@ class CodexLink(ProcessLink):
         self._numbers = count(1)
         self._waiting: dict[int, tuple[asyncio.Future[Message], OnResult | None]] = {}
         self._answering: set[asyncio.Task[None]] = set()
+        self._sending = asyncio.Semaphore(MOST_SENDING)
         self._reading = asyncio.create_task(self._read(), name="codex lines")
 
     async def request(
@@ -140,9 +141,8 @@ class CodexLink(ProcessLink):
         elif "id" not in message:
             await self._listener.hear(method, params)
         else:
-            if len(self._answering) >= MOST_ANSWERED:  # it does not read its answers
-                await asyncio.wait(self._answering, return_when=asyncio.FIRST_COMPLETED)
-            reply = await self._listener.handle_request(method, params)
+            async with self._sending:  # waits while codex takes no replies
+                reply = await self._listener.handle_request(method, params)
             task = asyncio.create_task(self._reply(message["id"], method, reply))
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
@@ -163,7 +163,8 @@ class CodexLink(ProcessLink):
         else:
             answer = {"result": await reply()}
         try:
-            await self._send({"id": id, **answer})
+            async with self._sending:
+                await self._send({"id": id, **answer})
         except LinkLostError:
             return  # the running turn reports it
 
