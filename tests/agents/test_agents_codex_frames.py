@@ -18,6 +18,7 @@ from quarterdeck.agents.presets import AgentProtocol, Preset
 from quarterdeck.wire.history import AgentEventType
 from tests.agents.conftest import Heard
 from tests.agents.test_agents_codex_steering import SERVER
+from tests.support.waiting import eventually
 
 WRONG: list[Any] = [
     None,
@@ -125,24 +126,33 @@ async def test_wrong_requests_end_no_turn(spoken: Opener, heard: Heard, tmp_path
 
 FLOOD = """
     import os, select, threading
-    line, wrote = b'{"id": 1, "method": "none", "params": {}}\\n', 0
+    line, wrote = b'{{"id": 1, "method": "none", "params": {{}}}}\\n', 0
     os.set_blocking(1, False)
-    while wrote < 200_000 and select.select([], [1], [], 2)[1]:
-        try:
-            os.write(1, line)
-            wrote += 1
-        except BlockingIOError:
-            pass
+    while wrote < 200_000:
+        if select.select([], [1], [], 2)[1]:
+            try:
+                os.write(1, line)
+                wrote += 1
+            except BlockingIOError:
+                pass
+        elif os.path.exists({limited!r}):
+            break
     os.set_blocking(1, True)
     threading.Thread(target=sys.stdin.read, daemon=True).start()
-    say(f"wrote {wrote}.")
+    say(f"wrote {{wrote}}.")
     end()
 """
 
 
-async def test_one_that_does_not_read_its_answers_is_not_read(spoken: Opener, heard: Heard) -> None:
-    session = await spoken(FLOOD)
-    assert (await session.prompt(Prompt("m1", "hello"))).stop_reason == StopReason.END_TURN
+async def test_one_that_does_not_read_its_answers_is_not_read(
+    spoken: Opener, heard: Heard, tmp_path: Path
+) -> None:
+    limited = tmp_path / "limited"
+    session = await spoken(FLOOD.format(limited=str(limited)))
+    turn = asyncio.create_task(session.prompt(Prompt("m1", "hello")))
+    await eventually(lambda: session._link and session._link._sending.locked(), "the limit")
+    limited.touch()
+    assert (await turn).stop_reason == StopReason.END_TURN
     assert int(heard.text().removeprefix("wrote ").rstrip(".")) < 100_000
 
 
