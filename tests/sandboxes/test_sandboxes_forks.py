@@ -207,12 +207,12 @@ fork_server.main(int(sys.argv[1]), sys.argv[2:-1])
 """
 
 
-def refuse_in_forks(path: Path, monkeypatch) -> None:
-    """Let what a fork does in its sandbox fail, and nothing else."""
+def patch_fork_server(code: str, path: Path, monkeypatch) -> None:
+    """Start a program in place of the fork server, and nothing else."""
     python = sys.executable
-    patched = f'exec {python} -I -c "$REFUSING" "$@"'
+    patched = f'exec {python} -I -c "$CODE" "$@"'
     path.write_text(
-        f'#!/bin/sh\nREFUSING={shlex.quote(REFUSING)}\ncase "$3" in *fork_server) shift 3; {patched};; esac\n'
+        f'#!/bin/sh\nCODE={shlex.quote(code)}\ncase "$3" in *fork_server) shift 3; {patched};; esac\n'
         f'exec {python} "$@"\n'
     )
     path.chmod(0o755)
@@ -229,7 +229,7 @@ async def test_without_a_fork_server_engines_are_started_alone(
     elif fault == "silent":
         monkeypatch.setattr(launch, "_ANSWER_SECONDS", 0.0)
     else:
-        refuse_in_forks(tmp_path / "python", monkeypatch)
+        patch_fork_server(REFUSING, tmp_path / "python", monkeypatch)
     for _ in range(2):
         workspace = await walled.started()
         assert await walled.said(workspace, "echo here") == "here"
@@ -238,6 +238,39 @@ async def test_without_a_fork_server_engines_are_started_alone(
     assert len(warnings) == 1
     if fault == "refused inside":
         assert "refused by this machine" in warnings[0].message
+
+
+FAILING_ONCE = """
+import errno, mmap, os, sys
+import quarterdeck.sandboxes.fork_server as fork_server
+fork, calls = os.fork, mmap.mmap(-1, 1)  # shared with all forks
+def counted():
+    calls[0] += 1
+    if calls[0] == FAILING:
+        raise OSError(errno.EAGAIN, "no more processes")
+    return fork()
+os.fork = counted
+fork_server.main(int(sys.argv[1]), sys.argv[2:-1])
+"""
+FORKS = ("the start", "bubblewrap", "the engine")
+
+
+@pytest.mark.parametrize("failing", range(len(FORKS)), ids=FORKS)
+async def test_a_temporary_failure_leaves_the_fork_server_on(
+    walled: Bench, monkeypatch, caplog, failing: int, tmp_path: Path
+) -> None:
+    code = FAILING_ONCE.replace("FAILING", str(failing + 1))
+    patch_fork_server(code, tmp_path / "python", monkeypatch)
+    alone, forked = await walled.started(), await walled.started()
+    for workspace in (alone, forked):
+        assert await walled.said(workspace, "echo here") == "here"
+    (server,) = fork_servers()
+    found = processes.marked(places_of(walled.home, forked).mark)
+    assert server in {parent.pid for ref in found if (parent := processes.parent_of(ref))}
+    (warning,) = [
+        record for record in caplog.records if "without the fork server" in record.message
+    ]
+    assert "no more processes" in warning.message
 
 
 async def test_the_fork_server_ends_with_its_block(walled: Bench) -> None:

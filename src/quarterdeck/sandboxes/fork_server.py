@@ -60,7 +60,7 @@ def main(descriptor: int, modules: Sequence[str]) -> None:
     """Serve requests. A fork does not return.
 
     A request is one byte with four descriptors: the `LaunchSpec` as JSON, the engine's log, the file for status
-    lines, and a socket for the answer, which is bubblewrap's pid or an error.
+    lines, and a socket for the answer, which is bubblewrap's pid, or an error and its number.
     """
     with loading():
         for name in modules:
@@ -75,10 +75,18 @@ def main(descriptor: int, modules: Sequence[str]) -> None:
                 request, passed, _, _ = socket.recv_fds(channel, 1, 4)
                 if not request:
                     return
-                if os.fork() == 0:
-                    _end_with(_start, *passed)
+                try:
+                    if os.fork() == 0:
+                        _end_with(_start, *passed)
+                except OSError as e:
+                    _refuse(passed[-1], e)
                 for one in passed:
                     os.close(one)
+
+
+def _refuse(reply: int, error: OSError) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the start was given up
+        os.write(reply, json.dumps({"error": str(error), "number": error.errno}).encode())
 
 
 def _end_with(work: Callable[..., int], *arguments: object) -> NoReturn:
@@ -119,7 +127,7 @@ def _start(source: int, log: int, status: int, reply: int) -> int:
                 os.waitpid(bubblewrap, 0)  # it writes to the file for status lines until then
                 raise
         except OSError as e:
-            answer.send(json.dumps({"error": str(e)}).encode())
+            _refuse(reply, e)
             return launcher.REFUSED
         try:
             answer.send(json.dumps({"pid": bubblewrap}).encode())

@@ -1,6 +1,7 @@
 """Launches sandboxes: the environment of their processes, and the start."""
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
@@ -23,6 +24,8 @@ LAUNCHER = Path(__file__).with_name("launcher.py")
 
 _NEUTRAL = {"LANG": "C.UTF-8"}
 _ANSWER_SECONDS = 20.0
+_TEMPORARY = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors of a machine or a process that is at a limit: a later start may succeed."""
 _COMMAND_BYTES, _VARIABLES_BYTES = 1024, 4096
 """Room for the command and the variables of an engine, which replace those of the fork server."""
 _ABOVE = 16  # descriptors are duplicated above the numbers they are put on
@@ -220,8 +223,10 @@ class ForkServer:
                 except ConnectionError:  # an idle one ends
                     answer = await self._ask(spec, out, status)
         except OSError as e:
-            answer = {"error": str(e) or "it does not answer"}
-        if "error" in answer:
+            answer = {"error": str(e) or "it does not answer", "number": e.errno}
+        if answer.get("number") in _TEMPORARY:
+            log.warning("An engine is started without the fork server: %s", answer["error"])
+        elif "error" in answer:
             log.warning("Engines are started without the fork server: %s", answer["error"])
             self._usable = False
             await self._discard()
