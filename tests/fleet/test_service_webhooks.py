@@ -20,7 +20,6 @@ from quarterdeck.service.first_start import owner_of
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.rows import only_organization
 from quarterdeck.service.identity.service import Caller, CallerKind
-from quarterdeck.service.notifications.http_client import connect
 from quarterdeck.service.notifications.rows import due_deliveries
 from quarterdeck.service.notifications.sender import (
     NotificationService,
@@ -28,6 +27,7 @@ from quarterdeck.service.notifications.sender import (
     signature,
     webhook_secret,
 )
+from quarterdeck.service.notifications.targets import connect
 from quarterdeck.service.replicas.rows import change_workspace
 from quarterdeck.wire.base import utc_now
 from tests.fleet.conftest import World

@@ -18,11 +18,12 @@ from quarterdeck.service.checks.calls import HostCall, HostError, make
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.hosts.api import HostApis, retry_after_seconds
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
+from quarterdeck.service.http_client import open_client
 from quarterdeck.service.identity.tokens import KeySet
 from quarterdeck.service.notifications import notifier
-from quarterdeck.service.notifications.http_client import PRIVATE, open_client, open_guarded_client
 from quarterdeck.service.notifications.notifier import Notice, is_target, send
 from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
+from quarterdeck.service.notifications.targets import PRIVATE, open_guarded_client
 from tests.fleet.conftest import World
 from tests.service.people import bearing, key_of, settle
 from tests.support.waiting import eventually

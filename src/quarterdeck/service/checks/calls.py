@@ -38,7 +38,7 @@ from quarterdeck.service.checks.rows import (
 )
 from quarterdeck.service.formats import storable
 from quarterdeck.service.hosts.settings import HOSTS, LOCAL, HostsSettings, hosts_of
-from quarterdeck.service.notifications.http_client import AnswerError, read_answer
+from quarterdeck.service.http_client import AnswerError, read_answer
 from quarterdeck.wire.automation_runs import (
     UNCOUNTED_REASONS,
     ExecutionStatus,

@@ -35,7 +35,7 @@ from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.errors import DatabaseClosedError
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.hosts.settings import HOST_A
-from quarterdeck.service.notifications.http_client import open_client
+from quarterdeck.service.http_client import open_client
 from quarterdeck.service.notifications.sender import InflightTasks
 from quarterdeck.service.repositories.rows import list_repositories
 

@@ -26,7 +26,7 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.hosts.events import as_line
 from quarterdeck.service.hosts.settings import HOST_A, HOSTS
-from quarterdeck.service.notifications.http_client import AnswerError, open_client, read_answer
+from quarterdeck.service.http_client import AnswerError, open_client, read_answer
 from quarterdeck.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import jwt
 
 from quarterdeck.service.errors import ApiError, StartError
+from quarterdeck.service.http_client import open_client, read_answer
 from quarterdeck.service.identity.rows import Person
 from quarterdeck.service.listeners import is_loopback
 from quarterdeck.wire.base import utc_now
@@ -162,8 +163,6 @@ class KeySet:
 
     async def _fetch(self) -> None:
         import httpx  # only an installation with an outside issuer needs it
-
-        from quarterdeck.service.notifications.http_client import open_client, read_answer
 
         try:
             async with (

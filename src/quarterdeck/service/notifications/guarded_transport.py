@@ -13,7 +13,8 @@ from quarterdeck.local.addresses import (
     numeric_address,
     resolve,
 )
-from quarterdeck.service.notifications.http_client import PRIVATE, trusted_context
+from quarterdeck.service.http_client import trusted_context
+from quarterdeck.service.notifications.targets import PRIVATE
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):

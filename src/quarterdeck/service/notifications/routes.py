@@ -4,12 +4,12 @@ from fastapi import APIRouter
 
 from quarterdeck.service.context import Context
 from quarterdeck.service.identity.service import AdminDep, UserDep
-from quarterdeck.service.notifications.http_client import connect, connection, disconnect, try_out
 from quarterdeck.service.notifications.sender import (
     OutwardDep,
     rotate_webhook_secret,
     webhook_secret,
 )
+from quarterdeck.service.notifications.targets import connect, connection, disconnect, try_out
 from quarterdeck.wire.account import (
     ChatappConnection,
     ConnectChatapp,

@@ -34,7 +34,6 @@ from quarterdeck.service.errors import DatabaseClosedError, StorageError
 from quarterdeck.service.event_rows import StoredEvent
 from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.formats import moment_text
-from quarterdeck.service.notifications.http_client import PRIVATE, open_guarded_client
 from quarterdeck.service.notifications.notifier import Notifier
 from quarterdeck.service.notifications.rows import (
     REPORTED,
@@ -44,6 +43,7 @@ from quarterdeck.service.notifications.rows import (
     next_moment,
     put_off,
 )
+from quarterdeck.service.notifications.targets import PRIVATE, open_guarded_client
 from quarterdeck.service.vault import Vault, webhook_place
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from quarterdeck.service.fleet.transitions import append_status_event, check_lim
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.git.inside import require_files
 from quarterdeck.service.identity.service import Caller
-from quarterdeck.service.notifications.http_client import check_webhook_url
+from quarterdeck.service.notifications.targets import check_webhook_url
 from quarterdeck.service.replicas.rows import (
     UNCLAIMED_KEPT,
     Uploaded,
