@@ -16,6 +16,7 @@ from quarterdeck.cli.agent_search import FILE, RegistryAgent, download, parse_re
 from quarterdeck.cli.errors import FailedError
 from quarterdeck.cli.schema import read_config
 from quarterdeck.service.certificate import certificate_for
+from quarterdeck.service.http_client import trusted_context
 from tests.cli.conftest import Installation, new_installation
 
 NEW = {"id": "pear", "name": "Pear", "version": "1", "description": "Peels pears.",
@@ -135,6 +136,7 @@ def redirecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
 
     certificate_for(tmp_path / "pem", "127.0.0.1")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "pem"))
+    trusted_context.cache_clear()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(tmp_path / "pem")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Redirecting)
@@ -142,27 +144,28 @@ def redirecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield lambda location: f"https://127.0.0.1:{server.server_port}/{location}"
+    trusted_context.cache_clear()
     server.shutdown()
     thread.join()
     server.server_close()
 
 
-def test_a_redirection_does_not_leave_tls(
+async def test_a_redirection_does_not_leave_tls(
     redirecting: Callable[[str], str], address: str, served: list[str]
 ) -> None:
     for location in (f"{address}/r", redirecting(f"{address}/r")):
         with pytest.raises(FailedError, match="without TLS"):
-            download(redirecting(location))
+            await download(redirecting(location))
     assert not served
-    assert parse_registry(download(f"{address}/r"))
+    assert parse_registry(await download(f"{address}/r"))
 
 
-def test_a_registry_is_not_unpacked(address: str) -> None:
+async def test_a_registry_is_not_unpacked(address: str) -> None:
     with pytest.raises(FailedError, match="compressed"):
-        download(f"{address}/packed")
+        await download(f"{address}/packed")
 
 
-def test_a_password_is_not_shown() -> None:
+async def test_a_password_is_not_shown() -> None:
     with pytest.raises(FailedError) as refused:
-        download("http://user:hush-4711@127.0.0.1:1/r")
+        await download("http://user:hush-4711@127.0.0.1:1/r")
     assert "hush-4711" not in str(refused.value)

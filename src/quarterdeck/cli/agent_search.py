@@ -5,6 +5,7 @@ then read instead. `_meta.quarterdeck` of an entry holds keys of the table that 
 field for, or the agent of this program that it is; only those of the shipped file count.
 """
 
+import asyncio
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -125,7 +126,7 @@ def search(common: Common, words: tuple[str, ...], url: str | None) -> None:
     """Search the registry of agents; a single match is printed as a table for config.toml."""
     stored = find_home().root / FILE
     if url is not None:
-        text = download(url)
+        text = asyncio.run(download(url))
         parse_registry(text)
         write_file(stored, text)
     known = parse_registry(_shipped())
@@ -164,7 +165,7 @@ def _shipped() -> str:
     return files("quarterdeck.agents").joinpath("registry.json").read_text("utf-8")
 
 
-def download(url: str) -> bytes:
+async def download(url: str) -> bytes:
     """Return the content of an address.
 
     Raises:
@@ -172,27 +173,18 @@ def download(url: str) -> bytes:
     """
     import httpx  # rarely needed
 
-    def stay_encrypted(request: httpx.Request) -> None:
+    from quarterdeck.service.http_client import AnswerError, open_client, read_answer
+
+    async def stay_encrypted(request: httpx.Request) -> None:
         if url.lower().startswith("https:") and request.url.scheme != "https":
             raise FailedError("The registry's address redirects to one without TLS.")
 
-    client = httpx.Client(
-        follow_redirects=True,
-        timeout=SECONDS,
-        headers={"Accept-Encoding": "identity"},
-        event_hooks={"request": [stay_encrypted]},
-    )
     try:
-        with client, client.stream("GET", url) as answer:
-            answer.raise_for_status()
-            if answer.headers.get("content-encoding", "identity").lower() != "identity":
-                raise FailedError("The registry is compressed, which was not asked for.")
-            content = b""
-            for piece in answer.iter_raw():
-                content += piece
-                if len(content) > LARGEST:
-                    raise FailedError(f"The registry is larger than {LARGEST} bytes.")
-        return content
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        async with open_client(SECONDS) as client:
+            client.event_hooks = {"request": [stay_encrypted]}
+            async with client.stream("GET", url, follow_redirects=True) as answer:
+                answer.raise_for_status()
+                return await read_answer(answer, LARGEST)
+    except (httpx.HTTPError, httpx.InvalidURL, AnswerError) as error:
         reason = without_password(f"{url}: {error}.")
         raise FailedError(f"The registry cannot be read from {reason}") from error
