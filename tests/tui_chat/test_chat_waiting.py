@@ -240,7 +240,7 @@ async def test_a_plan_is_accepted_or_changed(live: Installation) -> None:
         await desk.press("enter")
         await desk.see("Plan ready: alt+a approve")
         await desk.press("alt+c")
-        assert pane.composer.plan_mode
+        await eventually(lambda: pane.composer.plan_mode, "plan mode")
         await desk.write("```sh\necho otherwise\n```")
         await desk.press("enter")
         await eventually(lambda: desk.text.count("Nothing was run") == 2, "the second plan")
