@@ -124,7 +124,7 @@ def test_a_token_that_the_host_refuses_is_not_shown(
 ) -> None:
     given: list[str] = []
     with http_remote(tmp_path, given=given, port=PORT) as address:
-        url = f"{address}/shop.git"
+        url = f"{address}/another.git"  # than those that other tests have connected
         answer = deck.ask("POST", "/v1/replica/repositories", json={"url": url})
         refused(answer, 400, "INVALID_REQUEST", "cannot read", "Authentication failed")
     assert given
