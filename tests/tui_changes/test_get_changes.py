@@ -73,6 +73,12 @@ async def test_work_is_committed_fetched_applied_merged_and_pushed(
         await desk.see("2 files: README, new.py.", "(on main, 2 uncommitted files)")
         assert (shop.repository / "README").read_text() == "A better shop.\n"
 
+        await desk.press("d")
+        await desk.see("Saved …", "alpha.patch.")
+        assert "+A better shop." in (shop.repository / "alpha.patch").read_text()
+        await desk.press("d")
+        await desk.see("alpha-2.patch.")
+
         (shop.repository / "README").write_text("Another shop.\n")
         await desk.press("m")
         await desk.see("Files: README.")
@@ -86,11 +92,10 @@ async def test_work_is_committed_fetched_applied_merged_and_pushed(
         await desk.see("Pushed qd/alpha")
         assert git(shop.repository, "log", "-1", "--format=%s", "qd/alpha") == "Addx"
 
+        # The base branch has everything by now.
         await desk.press("d")
-        await desk.see("Saved …", "alpha.patch.")
-        assert "+A better shop." in (shop.repository / "alpha.patch").read_text()
-        await desk.press("d")
-        await desk.see("alpha-2.patch.")
+        await desk.see("Nothing to save")
+        assert not (shop.repository / "alpha-3.patch").exists()
         await desk.press("escape")
         await desk.miss("Get changes: alpha")
 
@@ -200,7 +205,7 @@ async def test_another_repository_is_named_before_anything_is_brought_into_it(
     async with shop.cockpit(size=(120, 40)) as desk:
         desk.app.app_state.git_variables = embedded_target().git_variables
         await ready(desk)
-        await desk.see("…/other is not a clone of", "in common")
+        await desk.see("…/other is not a clone of")
         for key, verb in (("f", "Fetch"), ("a", "Apply"), ("m", "Merge")):
             await desk.press(key)
             await desk.see(f"{verb} into another repository?")

@@ -200,19 +200,23 @@ class GetChanges:
         directory = self._owner.directory or Path.cwd()
         return directory / f"{self.name.replace(os.sep, '-')}.patch"
 
-    async def save(self, state: GitState) -> Path:
-        """Write all changes to a new file and return its path."""
+    async def save(self, state: GitState) -> Path | None:
+        """Write all changes to a new file and return its path; None when there are none."""
         client = self._owner.client
         async with client.git.diff(self.replica_id, state.repository) as parts:
             file = await asyncio.to_thread(_create, self.patch)
             path = Path(file.name)
+            written = 0
             try:
                 with file:
                     async for part in parts:
-                        await asyncio.to_thread(file.write, part)
+                        written += await asyncio.to_thread(file.write, part)
             except BaseException:
                 await asyncio.to_thread(path.unlink, missing_ok=True)
                 raise
+        if not written:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+            return None
         return path
 
     def _address(self, state: GitState) -> str:

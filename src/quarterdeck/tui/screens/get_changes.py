@@ -307,7 +307,10 @@ class GetChangesScreen(ActionScreen[None]):
             case "fix":
                 return await self._fix(state)
             case _:
-                return f"Saved {_short(await changes.save(state))}."
+                path = await changes.save(state)
+                return (
+                    f"Saved {_short(path)}." if path else "Nothing to save: there are no changes."
+                )
 
     async def _show_pull_request(self, state: GitState) -> str:
         from quarterdeck.tui.screens.pull_request import pull_request_dialogs
