@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -16,6 +17,7 @@ from _pytest.mark import ParameterSet
 from quarterdeck.engine.git_operations import CheckoutOperations
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.errors import SandboxError, SaveRepairedError
+from quarterdeck.sandboxes.git import GitRunner
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import RepositorySource
@@ -110,6 +112,24 @@ async def test_only_what_is_new_is_sent(replica: Replica) -> None:
     assert work.heads == {replica.source.id: "refs/heads/mine"}
     newest = await replica.saves.newest(ID)
     assert newest is not None and newest.heads == work.heads and newest.at is not None
+
+
+async def test_a_save_is_not_read_before_it_is_a_repository(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = GitRunner.run
+    read: list[object] = []
+
+    async def begun(self: GitRunner, *arguments: str, **more: Any) -> str:
+        if arguments[0] == "init":
+            await asyncio.to_thread(os.mkdir, arguments[-1])  # what git does first
+            read.append(await replica.saves.file(ID, "notes", 100))
+        return await run(self, *arguments, **more)
+
+    monkeypatch.setattr(GitRunner, "run", begun)
+    await replica.receive(await replica.output())
+    assert read == [None]
+    assert await replica.saves.newest(ID) is not None
 
 
 @pytest.mark.long

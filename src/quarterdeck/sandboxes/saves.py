@@ -271,7 +271,12 @@ class Saves:
     async def _prepare(self, place: Path, sources: Sequence[RepositorySource]) -> None:
         if not await asyncio.to_thread((place / "HEAD").exists):
             await asyncio.to_thread(self._home.saves.mkdir, mode=0o700, exist_ok=True)
-            await self._git.run("init", "--quiet", "--bare", "--template=", str(place))
+            # A reader takes a directory of this name for a whole repository.
+            is_new = not await asyncio.to_thread(place.exists)
+            made = place.with_suffix(".new") if is_new else place
+            await self._git.run("init", "--quiet", "--bare", "--template=", str(made))
+            if is_new:
+                await asyncio.to_thread(made.rename, place)
         objects = [self._mirrors.objects(source.id) for source in sources]
         there = [path for path in objects if path.is_dir()]
         await asyncio.to_thread(write_alternates, place / "objects/info", *there)
