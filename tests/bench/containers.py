@@ -2,7 +2,6 @@
 
 import statistics
 import time
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.processes import marked
 from tests.bench.installation import QD, Installation, installation
-from tests.bench.table import LeftOutError, Row
+from tests.bench.table import LeftOutError, Row, pss_mb
 from tests.bench.terminals import echoes
 from tests.containers.daemons import BASE, IMAGE, DockerEngine, started
 from tests.support.program import Program
@@ -40,8 +39,8 @@ def _rows(engine: DockerEngine) -> list[Row]:
         process, container = map(statistics.median, zip(*pairs, strict=True))
         slower = statistics.median(theirs / ours for ours, theirs in pairs)
         echo, echo_inside = _echo_ms(processes), _echo_ms(containers)
-        own = sum(map(_pss_mb, _of_sandbox(processes)))
-        in_container = sum(map(_pss_mb, _of_container(engine)))
+        own = sum(map(pss_mb, _of_sandbox(processes)))
+        in_container = sum(map(pss_mb, _of_container(engine)))
     return [
         Row(
             "Docker: create to active, beside process",
@@ -95,10 +94,3 @@ def _of_container(engine: DockerEngine) -> list[int]:
         top = client.get(f"/containers/{running}/top").json()
     column = top["Titles"].index("PID")
     return [int(row[column]) for row in top["Processes"]]
-
-
-def _pss_mb(pid: int) -> float:
-    """Memory of a process, shared pages by their share, in MB of 10^6 bytes."""
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    (line,) = (line for line in rollup.splitlines() if line.startswith("Pss:"))
-    return int(line.split()[1]) * 1024 / 1e6

@@ -1,4 +1,4 @@
-"""What a replica costs: from create to active, and twenty at rest."""
+"""What a replica costs: from create to active, fifty that idle, and a hundred asleep."""
 
 import shutil
 import statistics
@@ -7,11 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from quarterdeck.local.home import Home
 from tests.bench.installation import Installation, installation
-from tests.bench.table import Row, resident_mb
+from tests.bench.table import Row, cpu_seconds, pss_mb, resident_mb
 
 RUNS = 5
-MANY = 20
+MANY = 50
+ASLEEP = 100
+WATCHED_SECONDS = 20.0
 
 
 def _clone_seconds(source: Path, target: Path) -> float:
@@ -71,13 +74,51 @@ def replica_rows() -> list[Row]:
         )
         sizes = [resident_mb(pid) for pid in engines()]
         rows.append(Row("idle engine: resident memory, the largest", max(sizes), "MB", 45))
-        return rows
+        shared = statistics.mean(pss_mb(pid) for pid in engines())
+        rows.append(Row(f"idle engine: PSS, the mean of {MANY}", shared, "MB", 20))
+        command = statistics.median(_exec_seconds(made) for _ in range(RUNS))
+        note = f"a verb: {verb:.2f} s"
+        rows.append(Row(f"a command in one of {MANY} active replicas", command, "s", None, note))
+        return [*rows, *_asleep_rows(made)]
+
+
+def _exec_seconds(made: Installation) -> float:
+    begun = time.monotonic()
+    made.qd("replica", "exec", "first", "--", "true")
+    return time.monotonic() - begun
+
+
+def _asleep_rows(made: Installation) -> list[Row]:
+    """Put all to sleep, and as many more until there are enough."""
+    for one in _listed(made, "active"):
+        made.qd("replica", "sleep", one["name"])
+    for number in range(ASLEEP - len(_listed(made, "sleeping"))):
+        made.qd("replica", "create", "--name", f"more-{number}", "--wait")
+        made.qd("replica", "sleep", f"more-{number}")
+    pid = int(Home(made.home).lock.read_text())
+    before = cpu_seconds(pid)
+    time.sleep(WATCHED_SECONDS)
+    used = (cpu_seconds(pid) - before) / WATCHED_SECONDS * 100
+    count = len(_listed(made, "sleeping"))
+    files = sum(
+        path.lstat().st_blocks for path in Home(made.home).workspaces.rglob("*") if path.exists()
+    )
+    note = f"{files / 2048 / count:.1f} MiB of disk each"
+    return [
+        Row(f"{count} asleep: processes", float(len(engines())), "", 0, note),
+        Row(f"{count} asleep: CPU of the service", used, "%", 0.5),
+        Row(f"{count} asleep: memory of the service", resident_mb(pid), "MB", None),
+    ]
 
 
 def _wait_active(made: Installation, wanted: int) -> int:
     end = time.monotonic() + 120
     count = 0
     while count < wanted and time.monotonic() < end:
-        listed: Any = made.json("replica", "ls", "--status", "active")
-        count = len(listed["replicas"] if isinstance(listed, dict) else listed)
+        count = len(_listed(made, "active"))
     return count
+
+
+def _listed(made: Installation, status: str) -> list[Any]:
+    listed: Any = made.json("replica", "ls", "--status", status)
+    return listed["replicas"] if isinstance(listed, dict) else listed

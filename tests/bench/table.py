@@ -54,6 +54,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def pss_mb(pid: int) -> float:
+    """Memory of a process, shared pages by their share, in MB of 10^6 bytes."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    (line,) = (line for line in rollup.splitlines() if line.startswith("Pss:"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
 def members(session: int) -> list[int]:
     """Return the processes of a session, by its first one: a program and what it has started."""
     found: list[int] = []
