@@ -1,5 +1,8 @@
 """Resources of a person and of the service itself: keys, sign-in, credentials, agents."""
 
+# `list` in annotations is the type, also in classes with a method `list`.
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from time import monotonic

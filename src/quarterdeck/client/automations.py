@@ -1,5 +1,8 @@
 """Automations and their runs."""
 
+# `list` in annotations is the type, also in classes with a method `list`.
+from __future__ import annotations
+
 import hashlib
 import hmac
 from collections.abc import AsyncGenerator

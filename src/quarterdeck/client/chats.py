@@ -1,5 +1,8 @@
 """Chats, their messages and their history."""
 
+# `list` in annotations is the type, also in classes with a method `list`.
+from __future__ import annotations
+
 import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, cast

@@ -5,6 +5,9 @@ Parts: variables, files, skills, MCP servers.
 `environment` is an id, or `global`.
 """
 
+# `list` in annotations is the type, also in classes with a method `list`.
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator
 from typing import Generic, Literal, TypeVar
 from uuid import UUID

@@ -1,5 +1,8 @@
 """Repositories, git in a replica, its `origin` and pull requests."""
 
+# `list` in annotations is the type, also in classes with a method `list`.
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal

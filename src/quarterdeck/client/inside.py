@@ -1,5 +1,8 @@
 """Inside a replica: commands, files, canvas, previews, and the output of its hooks."""
 
+# `list` in annotations is the type, also in classes with a method `list`.
+from __future__ import annotations
+
 from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection

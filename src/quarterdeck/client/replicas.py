@@ -1,5 +1,8 @@
 """Replicas: their records and their life cycle."""
 
+# `list` in annotations is the type, also in classes with a method `list`.
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Sequence
 from typing import Literal
 from uuid import UUID

@@ -8,6 +8,9 @@ terminal drops it. When nothing is in flight a new generation starts, numbered b
 people type in one terminal, neither's keys are dropped for an older number.
 """
 
+# `list` in annotations is the type, also in classes with a method `list`.
+from __future__ import annotations
+
 import asyncio
 import base64
 import time
