@@ -265,7 +265,7 @@ def installable(name: str) -> "tuple[str, Preset, str]":
     """Return the id, the preset and the version of `NAME[@VERSION]`, an agent that is on npm.
 
     Raises:
-        UsageError: there is no such agent, it is not on npm, or the version is not one.
+        UsageError: the agent is unknown or not on npm, or the version is invalid.
     """
     from quarterdeck.agents.catalog import all_presets
 

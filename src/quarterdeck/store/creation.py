@@ -113,7 +113,7 @@ async def choices(client: "Client") -> CreationChoices:
 
 
 def usual_agent(agents: Iterable[Agent]) -> str | None:
-    """Return the agent where none is chosen: the first that can be used, and `builtin` last."""
+    """Return the default agent: the first that can be used; `builtin` comes last."""
     usable = [agent.id for agent in agents if agent.available]
     return next((id for id in usable if id != BUILTIN), next(iter(usable), None))
 
