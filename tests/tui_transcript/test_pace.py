@@ -16,7 +16,7 @@ from quarterdeck.tui.frames import pace as frames_pace
 from quarterdeck.tui.frames.pace import (
     ASK_EVERY,
     LEAST_AHEAD,
-    PATIENCE_SECONDS,
+    REPLY_SECONDS,
     STREAM_AHEAD,
     STREAM_BURST,
     STREAM_INTERVAL,
@@ -100,7 +100,7 @@ def test_a_terminal_that_never_replies_is_asked_no_more_and_never_waited_for() -
     pace.ask()
     assert pace.frame(50_000) == QUESTION
     assert pace.may_draw
-    clock.now += PATIENCE_SECONDS + 1
+    clock.now += REPLY_SECONDS + 1
     assert pace.may_draw
     assert pace.frame(50_000) == ""
 
@@ -110,7 +110,7 @@ def test_a_reply_that_is_lost_is_not_waited_for_forever() -> None:
     pace = known_line(clock, rate=5_000)
     pace.frame(LEAST_AHEAD * 2)
     assert not pace.may_draw
-    clock.now += PATIENCE_SECONDS + 1
+    clock.now += REPLY_SECONDS + 1
     assert pace.may_draw
     assert pace.frame(LEAST_AHEAD) == QUESTION
 
@@ -155,7 +155,7 @@ class Written:
 async def test_what_is_taken_while_the_terminal_is_asked_is_not_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(frames_pace, "PATIENCE_SECONDS", 600.0)
+    monkeypatch.setattr(frames_pace, "REPLY_SECONDS", 600.0)
     driver, pacing, drawn = Written(), Pacing(), asyncio.Event()
     pacing.begin(cast("OutletDriver", driver))
     driver.outlet.queued = len("frame")
@@ -175,7 +175,7 @@ async def test_a_frame_that_waited_is_drawn_in_the_context_of_the_app(
     monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     """What tells that there is room comes from a thread, and layout needs to know the app."""
-    monkeypatch.setattr(frames_pace, "PATIENCE_SECONDS", 600.0)
+    monkeypatch.setattr(frames_pace, "REPLY_SECONDS", 600.0)
     driver, pacing, seen = Written(), Pacing(), list[str]()
     SHOWN_BY.set("the app")
     pacing.begin(cast("OutletDriver", driver))

@@ -38,7 +38,7 @@ QUEUE_SECONDS = 0.1
 """Longest time that a frame should wait behind what was written before it."""
 SMALLEST_DELAY = 0.005
 """Delays below are noise of the scheduler."""
-PATIENCE_SECONDS = 5.0
+REPLY_SECONDS = 5.0
 """A reply that takes longer does not come."""
 
 STREAM_RATE = 3_600
@@ -123,7 +123,7 @@ class LinePace:
 
     def _lose(self) -> None:
         """Forget questions whose reply does not come."""
-        if self._asked and self._clock() - self._asked[0].at > PATIENCE_SECONDS:
+        if self._asked and self._clock() - self._asked[0].at > REPLY_SECONDS:
             if self._answers is None:
                 self._answers = False
             self.restart()
@@ -191,7 +191,7 @@ class Pacing:
     def draw_later(self, draw: Callable[[], object]) -> None:
         """Call a function once, when a frame may be drawn."""
         self._frame_waits = draw
-        self._try_later(PATIENCE_SECONDS)
+        self._try_later(REPLY_SECONDS)
 
     async def room(self) -> None:
         """Wait until a piece of an image can be written without delaying the frames of keys.
@@ -199,10 +199,10 @@ class Pacing:
         Waits no longer than for a lost reply.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(REPLY_SECONDS):
                 while not self.may_draw:
                     room = self._room = self._room or asyncio.Event()
-                    self._try_later(PATIENCE_SECONDS)
+                    self._try_later(REPLY_SECONDS)
                     await room.wait()
 
     def stream(self, draw: Callable[[], object]) -> None:
@@ -248,7 +248,7 @@ class Pacing:
         if not self._streamed:
             return
         if not self.may_draw or self.line.ahead > STREAM_AHEAD:
-            self._try_later(PATIENCE_SECONDS)
+            self._try_later(REPLY_SECONDS)
         elif wait := self._stream.wait:
             self._try_later(wait)
         else:
@@ -271,7 +271,7 @@ class Pacing:
         self._go_on()
         waits = self._frame_waits is not None or self._room is not None
         if waits and self._again is None:
-            self._try_later(PATIENCE_SECONDS)
+            self._try_later(REPLY_SECONDS)
 
 
 def pacing_of(widget: Widget) -> Pacing | None:
