@@ -80,8 +80,9 @@ class SettledLayout(Screen[R]):
     @on(events.ScreenResume)
     def _resumed(self, event: events.ScreenResume) -> None:
         """Schedule the callbacks that the previous screen had not called."""
-        # A screen that is shown for the first time: its parts were styled when they were mounted.
-        if not self.stack_updates:
+        # Shown for the first time, its parts were styled when they were mounted, with everything but
+        # a screen's own CSS: where tasks are eager (Python 3.12), Textual loads that afterwards.
+        if not (self.stack_updates or self.CSS or self.css_path):
             event.refresh_styles = False
         for waiting in self._for_after_refresh:
             super().call_after_refresh(self._if_open, waiting)
