@@ -11,7 +11,7 @@ from uuid import uuid4
 import aiohttp.web
 import kmock
 
-from quarterdeck.sandboxes.containers import Launch
+from quarterdeck.sandboxes.container_engine import Launch
 from quarterdeck.sandboxes.kubernetes.containers import KubernetesContainers
 from quarterdeck.sandboxes.kubernetes.objects import Cluster
 from quarterdeck.sandboxes.port import Layout

@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.containers import ContainerDriver, ContainerEngine, HomeAddress
+from quarterdeck.sandboxes.container_engine import ContainerEngine
+from quarterdeck.sandboxes.containers import ContainerDriver, HomeAddress
 from quarterdeck.sandboxes.process import ProcessDriver
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.listeners import Bound, Listener, TcpListener, UnixListener

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from quarterdeck.sandboxes.containers import Container, Launch
+from quarterdeck.sandboxes.container_engine import Container, Launch
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.git import stream_process
 from quarterdeck.sandboxes.port import Isolation, Layout, Progress
@@ -92,6 +92,9 @@ class ProcessContainers:
 
     async def has_volume(self, workspace_id: str) -> bool:
         return self.place(workspace_id).is_dir()
+
+    async def note_files(self, workspace_id: str) -> None:
+        return
 
     async def destroy(self, workspace_id: str) -> None:
         await self.stop(workspace_id)

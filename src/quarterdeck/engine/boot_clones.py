@@ -33,6 +33,10 @@ class CloneFailedError(Exception):
     """A repository could not be cloned. The text is git's."""
 
 
+class NoFilesError(Exception):
+    """The volume does not have the workspace's files."""
+
+
 async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
     """Make the clones that are missing, and `~/.gitconfig` in a new home directory.
 
@@ -40,13 +44,14 @@ async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
 
     Raises:
         CloneFailedError: git failed.
+        NoFilesError: the volume is empty.
         OSError: a file cannot be written.
     """
     state = Path(boot.config.state_dir)
     if boot.incarnation is not None:
         newest = boot.newest if boot.save is not None else []
         places = (Path(boot.config.workspace_dir), Path.home(), state)
-        await asyncio.to_thread(_take_up, places, boot.incarnation, newest)
+        await asyncio.to_thread(_take_up, places, boot.incarnation, newest, boot.needs_files)
     parts = state / "clones"
     await asyncio.to_thread(_prepare, Path.home() / ".gitconfig", boot.git_config, parts)
     journal = state / FILE_NAME
@@ -68,7 +73,9 @@ async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
     return restored_text(save, [one.name for one in boot.clones if one.repository_id in heads])
 
 
-def _take_up(places: Sequence[Path], incarnation: str, newest: Sequence[str]) -> None:
+def _take_up(
+    places: Sequence[Path], incarnation: str, newest: Sequence[str], needs_files: bool
+) -> None:
     """Mark the volume as this incarnation's; empty it if its files are older than the newest work.
 
     Args:
@@ -79,6 +86,11 @@ def _take_up(places: Sequence[Path], incarnation: str, newest: Sequence[str]) ->
         last = read_file(mark).decode()
     except FileNotFoundError:
         last = None
+    if last is None and needs_files:
+        raise NoFilesError(
+            "The volume with the replica's files is missing on this node, and they were not saved "
+            "by the service that has the replica now."
+        )
     if last is not None and newest and last not in newest:
         # The mark is kept: a removal that was interrupted is repeated.
         entries = [one for place in places for one in place.iterdir()]

@@ -160,7 +160,7 @@ async def _serve_in_container(
         UnusableError: the environment or the service gives no configuration, or a clone fails.
         OSError: a directory cannot be used.
     """
-    from quarterdeck.engine.boot_clones import CloneFailedError, make_clones
+    from quarterdeck.engine.boot_clones import CloneFailedError, NoFilesError, make_clones
     from quarterdeck.engine.dial_home import HomeDialer, NoBootError, ServiceAddress, fetch_boot
 
     lower_limit(OPEN_FILES)
@@ -174,7 +174,7 @@ async def _serve_in_container(
         restored = await make_clones(boot, address)
     except KeyError as error:
         raise UnusableError(f"{error.args[0]} is not set") from error
-    except (NoBootError, CloneFailedError) as error:
+    except (NoBootError, CloneFailedError, NoFilesError) as error:
         raise UnusableError(str(error)) from error
     dialer = HomeDialer(address, boot.token, run_dir / SOCKET_NAME)
     await _serve(run_dir, boot.config, catalog, now, dialer.run, restored)

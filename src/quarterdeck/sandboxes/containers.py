@@ -1,4 +1,4 @@
-"""The driver for replicas in containers, over whatever starts these (`ContainerEngine`).
+"""The driver for replicas in containers, over whatever starts these (`container_engine`).
 
 The container's engine process dials home (`switchboard`), fetches its configuration once, clones the
 repositories from the service's mirrors, and keeps everything on the workspace's volume. Of the
@@ -8,6 +8,7 @@ workspace's directory in the installation there is only the book of its clones.
 import asyncio
 import errno
 import gzip
+import logging
 import zlib
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -15,13 +16,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, Protocol
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.clones import boot_clone, described, free_name, git_identity
+from quarterdeck.sandboxes.container_engine import ContainerEngine, Launch
 from quarterdeck.sandboxes.errors import (
     ArchiveError,
     EngineAwayError,
+    NotAwakeError,
     ProcessError,
     SandboxError,
 )
@@ -59,119 +61,7 @@ _LIST = 'find "$1" -type f -printf "%P\\0%s\\0" 2>/dev/null; true'
 _READ = '[ -f "$1" ] && [ ! -L "$1" ] || exit 0; stat -c %s -- "$1"; exec head -c "$2" -- "$1"'
 _COPY = 'cd /source && exec cp --archive --no-target-directory -- "$1" "$2"'
 
-
-@dataclass(frozen=True)
-class Launch:
-    """One start of a workspace's container; `digest` is that of its token, to be recorded."""
-
-    workspace_id: str
-    digest: str
-    environment: Mapping[str, str]
-    size: Size
-
-
-@dataclass(frozen=True)
-class Container:
-    """What the container engine says about a workspace's container."""
-
-    state: Literal["running", "starting", "lost", "gone"]
-    digest: str | None = None
-    reason: str | None = None
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether it runs, or is meant to run soon."""
-        return self.state in ("running", "starting")
-
-
-class ContainerEngine(Protocol):
-    """Starts containers with a volume for each workspace, and finds them again."""
-
-    @property
-    def absence(self) -> Absence | None:
-        """Since when and why it does not answer; None while it does, as far as known."""
-        ...
-
-    @property
-    def moves(self) -> bool:
-        """Whether a container may start on another volume than the last time, with older files."""
-        ...
-
-    async def require(self) -> None:
-        """Check that it answers.
-
-        Raises:
-            EngineAwayError: it does not.
-        """
-        ...
-
-    def layout(self, workspace_id: str) -> Layout:
-        """Return the paths inside; the parents of the first three are the same, on the volume."""
-        ...
-
-    async def isolation(self) -> Isolation:
-        """Return how replicas are kept apart there."""
-        ...
-
-    async def start(self, launch: Launch, report: Progress) -> None:
-        """Start a container in place of an earlier one.
-
-        Raises:
-            SandboxError: it cannot be started.
-        """
-        ...
-
-    async def find(self, workspace_id: str) -> Container:
-        """Return the state of a workspace's container.
-
-        Raises:
-            SandboxError: the container engine does not answer.
-        """
-        ...
-
-    async def ended(self, workspace_id: str) -> str:
-        """Wait for the end of a running container; return the end of its log."""
-        ...
-
-    async def stop(self, workspace_id: str) -> None:
-        """End every process of a workspace; the volume stays."""
-        ...
-
-    async def has_volume(self, workspace_id: str) -> bool:
-        """Return whether a workspace has files here."""
-        ...
-
-    async def destroy(self, workspace_id: str) -> None:
-        """Stop a workspace, and remove its volume."""
-        ...
-
-    def run(
-        self,
-        workspace_id: str,
-        command: Sequence[str],
-        *,
-        directory: str = "/",
-        data: bytes | AsyncIterator[bytes] = b"",
-        environment: Mapping[str, str] = MappingProxyType({}),
-        source_id: str | None = None,
-    ) -> AsyncGenerator[bytes]:
-        """Run a command on a workspace's volume in a container of its own; yield its output.
-
-        The volume is made when there is none. It ends with the generator.
-
-        Args:
-            data: the command's input. Parts are only for a command that knows its end by itself.
-            source_id: a workspace whose volume is mounted at `/source`, read-only.
-
-        Raises:
-            ProcessError: its exit status was not 0.
-            SandboxError: it cannot be run.
-        """
-        ...
-
-    async def tidy(self) -> None:
-        """Remove what a killed service left running."""
-        ...
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -217,6 +107,10 @@ class ContainerDriver:
     async def _wanted_digest(self, workspace_id: str) -> str | None:
         container = await self._containers.find(workspace_id)
         return container.digest if container.is_wanted else None
+
+    async def _reads(self, workspace_id: str) -> bool:
+        """Return whether commands can run on a workspace's volume without its engine."""
+        return not self._containers.moves and await self._containers.has_volume(workspace_id)
 
     async def _adopt(
         self, workspace_id: str, digest: str | None, repositories: Sequence[EngineRepository]
@@ -274,7 +168,7 @@ class ContainerDriver:
 
     async def copy_files(self, source_id: str, workspace_id: str) -> bool:
         book = await asyncio.to_thread(load_book, places_of(self._home, source_id).clones)
-        if self._containers.moves or not await self._containers.has_volume(source_id):
+        if not await self._reads(source_id):
             return False
         inside = Path(self._containers.layout(workspace_id).workspace_dir)
         part = inside.with_name("copy")
@@ -320,15 +214,18 @@ class ContainerDriver:
             self.switchboard.end(workspace_id)
             token = new_token()
             book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
+            save = await self.saved_work.newest(workspace_id)
+            needs_files = book.adopted and save is None
             boot = BootConfig(
                 config=EngineConfig.model_validate_json(self._configs.pop(workspace_id)),
                 token=token,
                 clones=self._clones.pop(workspace_id, []),
                 git_config=await git_identity(self._mirrors.git),
-                save=await self.saved_work.newest(workspace_id),
+                save=save,
             )
             if self._containers.moves:
                 boot.incarnation, boot.newest = digest_of(token), book.incarnations
+                boot.needs_files = needs_files
                 await self._note_incarnations(workspace_id, *book.incarnations, digest_of(token))
             opening = self.switchboard.keep_boot(workspace_id, boot.model_dump_json(by_alias=True))
             environment = {
@@ -338,13 +235,14 @@ class ContainerDriver:
             }
             if address.ca is not None:
                 environment[HOME_CA_VARIABLE] = address.ca
-            launch = Launch(workspace_id, digest_of(token), environment, size)
+            launch = Launch(workspace_id, digest_of(token), environment, size, needs_files)
             try:
                 report = self._reports.pop(workspace_id, _ignore)
                 await self._containers.start(launch, report)
                 await self._until_arrived(workspace_id, token)
                 if self._containers.moves:
                     await self._note_incarnations(workspace_id, digest_of(token))
+                    await self._note_files(workspace_id)
             finally:
                 self.switchboard.drop_boot(workspace_id)
 
@@ -354,6 +252,14 @@ class ContainerDriver:
         book.incarnations = [*incarnations]
         await asyncio.to_thread(path.parent.mkdir, parents=True, mode=0o700, exist_ok=True)
         await asyncio.to_thread(store_book, path, book)
+
+    async def _note_files(self, workspace_id: str) -> None:
+        try:
+            await self._containers.note_files(workspace_id)
+        except SandboxError as e:
+            log.warning(
+                "Asleep, %s could not be taken over by another service: %s", workspace_id, e
+            )
 
     async def _until_arrived(self, workspace_id: str, token: str) -> None:
         arriving = asyncio.create_task(self.switchboard.arrived(workspace_id, token))
@@ -395,8 +301,8 @@ class ContainerDriver:
         data: bytes = b"",
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncGenerator[bytes]:
-        if not await self._containers.has_volume(workspace_id):
-            raise SandboxError("The workspace has no files here; it has to be woken first.")
+        if not await self._reads(workspace_id):
+            raise NotAwakeError("The replica's files cannot be reached while it sleeps.")
         running = self._containers.run(
             workspace_id, command, directory=directory, data=data, environment=environment
         )
@@ -452,10 +358,11 @@ class ContainerDriver:
         await self.stop(workspace_id)
         archive = self._archive(workspace_id)
         async with self._locks[workspace_id]:
-            if not await self._containers.has_volume(workspace_id):
+            if not await self._reads(workspace_id):
                 if await self.saved_work.newest(workspace_id) is not None:
                     await self._containers.destroy(workspace_id)
                 elif not archive.exists():
+                    await self._require_readable(workspace_id)
                     raise SandboxError("The workspace has no files that could be packed.")
                 return
             await asyncio.to_thread(self._home.archives.mkdir, mode=0o700, exist_ok=True)
@@ -491,7 +398,7 @@ class ContainerDriver:
                         "Bring it back to its place, then wake the replica.",
                         str(archive),
                     )
-                if not packed and not self._containers.moves:
+                if not packed:
                     await self._require_files(workspace_id)
                 return
             # An archive is removed once its files are on the volume: an earlier try may have left some.
@@ -513,9 +420,19 @@ class ContainerDriver:
             return
         if await self.saved_work.newest(workspace_id) is None:
             raise SandboxError(
-                "The volume with the replica's files is missing, and they were not saved here yet. "
+                "The volume with the replica's files is missing or out of reach, and they were not "
+                "saved here yet. "
                 f"Their last save is saves/{workspace_id}.git in the directory of the service that "
                 "had the replica before."
+            )
+
+    async def _require_readable(self, workspace_id: str) -> None:
+        """Check that what cannot be read without an engine is not all that there is."""
+        book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
+        if book.adopted and await self.saved_work.newest(workspace_id) is None:
+            raise NotAwakeError(
+                "The replica's files cannot be reached while it sleeps: another service had it before, "
+                "and they are saved here when it is awake."
             )
 
     async def _read_archive(self, workspace_id: str, archive: Path) -> None:
@@ -536,7 +453,8 @@ class ContainerDriver:
         if await asyncio.to_thread(archive.exists):
             prefix = f"./{home.name}/{directory}/"
             return await asyncio.to_thread(lambda: list(packed_files(archive, prefix)))
-        if not await self._containers.has_volume(workspace_id):
+        if not await self._reads(workspace_id):
+            await self._require_readable(workspace_id)
             return await self.saved_work.files(workspace_id, f"{home.name}/{directory}/")
         command = ("/bin/sh", "-c", _LIST, "sh", str(home / directory))
         output = await self._output(workspace_id, command)
@@ -556,7 +474,8 @@ class ContainerDriver:
         if await asyncio.to_thread(archive.exists):
             member = f"./{home.name}/{directory}/{text}"
             return await asyncio.to_thread(packed_file, archive, member, most)
-        if not await self._containers.has_volume(workspace_id):
+        if not await self._reads(workspace_id):
+            await self._require_readable(workspace_id)
             path = f"{home.name}/{directory}/{text}"
             return await self.saved_work.file(workspace_id, path, most)
         command = ("/bin/sh", "-c", _READ, "sh", str(home / directory / text), str(most))

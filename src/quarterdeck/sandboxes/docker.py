@@ -33,7 +33,7 @@ from aiodocker.stream import Stream
 from quarterdeck import __version__
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
-from quarterdeck.sandboxes.containers import Container, Launch
+from quarterdeck.sandboxes.container_engine import Container, Launch
 from quarterdeck.sandboxes.docker_tls import DockerTls
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL, check_version
@@ -357,6 +357,9 @@ class DockerContainers:
                     return False
                 raise
         return True
+
+    async def note_files(self, workspace_id: str) -> None:
+        """Part of `ContainerEngine`: a workspace has one volume."""
 
     async def ended(self, workspace_id: str) -> str:
         container = self._api.containers.container(volume_name(workspace_id))

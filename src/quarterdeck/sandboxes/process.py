@@ -37,7 +37,7 @@ from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
 from quarterdeck.sandboxes.cgroups import find_groups
 from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace, default_tree
 from quarterdeck.sandboxes.disk import DiskWatch, FileWatch, Report, require_room
-from quarterdeck.sandboxes.errors import CloneError, SandboxError
+from quarterdeck.sandboxes.errors import CloneError, NotAwakeError, SandboxError
 from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
 from quarterdeck.sandboxes.launch import ForkServer
 from quarterdeck.sandboxes.layout import Places, list_files, places_of, read_file, write_for_user
@@ -297,7 +297,7 @@ class ProcessDriver:
         """
         places = places_of(self._home, workspace_id)
         if not places.files.is_dir():
-            raise SandboxError("The workspace has no files here; it has to be woken first.")
+            raise NotAwakeError("The replica's files cannot be reached while it sleeps.")
         confinement = (await self._examined()).confinement
         with _disk_errors():
             return await self._runtime.open_process(

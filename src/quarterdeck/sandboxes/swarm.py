@@ -2,8 +2,9 @@
 
 A start is one task, which Swarm never restarts: a container's configuration is given out once, so this
 service starts the next task. It runs on the node with the volume if that node is ready, otherwise
-wherever Swarm chooses. A volume is reached from its own node alone, so commands run inside the
-engine, and files of a sleeping replica are read from its save.
+wherever Swarm chooses. Without a save, as after a takeover, it runs on the node with the newest files
+alone. A volume is reached from its own node, so commands run inside the engine, and files of a
+sleeping replica are read from its save.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from aiodocker import DockerError
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
-from quarterdeck.sandboxes.containers import Container, Launch
+from quarterdeck.sandboxes.container_engine import Container, Launch
 from quarterdeck.sandboxes.docker import (
     DEFAULT_ADDRESS,
     DIGEST_LABEL,
@@ -48,6 +49,8 @@ from quarterdeck.sandboxes.port import Gap, Progress
 
 NODE_LABEL = "quarterdeck.node"
 """Of a service: the node with the volume that was used last."""
+FILES_LABEL = "quarterdeck.files"
+"""Of a service: the node whose volume has the newest files; without it, it is not known here."""
 WATCH_SECONDS = 1.0
 _STEP = 0.1
 END_SECONDS = 30.0
@@ -150,7 +153,22 @@ class SwarmContainers(DockerContainers):
         return Container("running" if state == "running" else "starting", digest)
 
     async def has_volume(self, workspace_id: str) -> bool:
-        return False  # here: it is on the node
+        with self._failures():
+            service = await self._service(workspace_id)
+            if service is None or not (id := service["Spec"]["Labels"].get(FILES_LABEL)):
+                return False
+            node = await self._node(id)
+        return node is not None and _is_ready(node)
+
+    async def note_files(self, workspace_id: str) -> None:
+        with self._failures():
+            if (service := await self._service(workspace_id)) is None:
+                return
+            spec = service["Spec"]
+            task = await self._task(workspace_id, _digest(spec["TaskTemplate"]))
+            if task is not None and spec["Labels"].get(FILES_LABEL) != task["NodeID"]:
+                spec["Labels"][FILES_LABEL] = task["NodeID"]
+                await self._update(service, spec)
 
     async def ended(self, workspace_id: str) -> str:
         waiting_since = monotonic()
@@ -316,9 +334,14 @@ class SwarmContainers(DockerContainers):
 
     async def _spec(self, launch: Launch, labels: Mapping[str, str]) -> dict[str, Any]:
         nodes = [node for node in await self._nodes() if _is_ready(node)]
-        places = list(self.constraints)
-        if (last := labels.get(NODE_LABEL)) in [node["ID"] for node in nodes]:
-            places.append(f"node.id=={last}")
+        ready = [node["ID"] for node in nodes]
+        files, last = labels.get(FILES_LABEL), labels.get(NODE_LABEL)
+        node = files if launch.needs_files else last if last in ready else None
+        if launch.needs_files and node not in ready:
+            raise SandboxError("The node of the Swarm with the replica's files is not ready.")
+        places = [*self.constraints, *([f"node.id=={node}"] if node else [])]
+        if node != files:  # `note_files` says where they are as soon as it runs
+            labels = {name: text for name, text in labels.items() if name != FILES_LABEL}
         bounds = BOUNDS[launch.size]
         # A node refuses a container that may use more processors than it has.
         machines: list[int] = [node["Description"]["Resources"]["NanoCPUs"] for node in nodes]

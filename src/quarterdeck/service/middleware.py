@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
+from quarterdeck.sandboxes.errors import EngineAwayError, NotAwakeError, SandboxError
 from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.errors import (
     ApiError,
@@ -80,6 +80,8 @@ def error_response(error: ServiceError | SandboxError) -> Response:
         case EngineAwayError():
             code = ErrorCode.SERVICE_UNAVAILABLE
             return answer(ApiError(code, str(error), error.details, retry_after=AWAY_SECONDS))
+        case NotAwakeError():
+            return answer(ApiError(ErrorCode.WORKSPACE_NOT_ACTIVE, str(error), error.details))
         case SandboxError():
             log.error("A sandbox failed", exc_info=error)
             return answer(ApiError(ErrorCode.INTERNAL_ERROR, str(error), error.details))

@@ -90,3 +90,5 @@ class BootConfig(CamelRecord):
     newest: list[str] = []
     """The incarnations whose volume has the newest work; the files of another one are not used if
     there is a save. Empty: any."""
+    needs_files: bool = False
+    """An empty volume is an error: its files are elsewhere, and not saved."""

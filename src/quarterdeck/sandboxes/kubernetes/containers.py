@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
-from quarterdeck.sandboxes.containers import Container, Launch
+from quarterdeck.sandboxes.container_engine import Container, Launch
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.kubernetes.api import (
     ApiRefusedError,
@@ -251,6 +251,9 @@ class KubernetesContainers:
         if self._cluster.storage_class:
             return await self._get(_CLAIMS, _name(workspace_id)) is not None
         return (await self.find(workspace_id)).state == "running"
+
+    async def note_files(self, workspace_id: str) -> None:
+        """Part of `ContainerEngine`: a workspace has one volume, or none."""
 
     async def ended(self, workspace_id: str) -> str:
         """Wait for the end of a container that was started.

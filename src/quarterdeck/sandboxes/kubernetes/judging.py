@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import cast
 
-from quarterdeck.sandboxes.containers import Container
+from quarterdeck.sandboxes.container_engine import Container
 from quarterdeck.sandboxes.kubernetes.objects import DIGEST_NOTE, LAUNCH_LABEL, POD_NOTE, Object
 
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")

@@ -9,7 +9,8 @@ the one that was dialed takes the workspace over, provided that all of this is t
 - The other service is not connected to the database: the lock of its home is free.
 
 A container that does not run does not dial. Its workspace is taken over if the second and the third are
-true, and the container engine has its volume, which has all of its work. One that sleeps or has failed is
+true, and the container engine has its volume, which has all of its work; on a Swarm, where a node that is
+ready has it. One that sleeps or has failed is
 when a request is to change it, and what is meant to run, or waits in a pool, when a service looks for
 such (`sweep`). Commands that were left on the volume are ended first.
 
