@@ -37,6 +37,8 @@ class Daemon(ABC):
     process: "subprocess.Popen[bytes] | None" = None
     more: Sequence[str] = ()
     """Arguments besides its own."""
+    link: str = ""
+    """Its end of the wire in the namespace of the tests."""
 
     tools: ClassVar[tuple[str, ...]]
     gaps: ClassVar[list[str]] = []
@@ -75,6 +77,13 @@ class Daemon(ABC):
             assert time.monotonic() < deadline, (self.directory / "log").read_text()[-2000:]
             assert self.process.poll() is None, (self.directory / "log").read_text()[-2000:]
             time.sleep(0.05)
+
+    def unplug(self) -> None:
+        """What a broken network does: the engine and its containers go on alone."""
+        ip("link", "set", self.link, "down")
+
+    def plug(self) -> None:
+        ip("link", "set", self.link, "up")
 
     def _answers(self) -> bool:
         # Not by the HTTP client, which leaves a socket open when nobody listens.
@@ -203,7 +212,7 @@ def started(kind: type[Daemon]) -> Generator[Daemon]:
             ("route", "add", "default", "via", f"{subnet}.1"),
         ):
             ip("-n", namespace, *words)
-        made = kind(directory, namespace, f"{subnet}.1", f"{subnet}.2", made_from)
+        made = kind(directory, namespace, f"{subnet}.1", f"{subnet}.2", made_from, link=outer)
         made.start()
         try:
             made.load_base()

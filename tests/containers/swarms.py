@@ -18,9 +18,7 @@ from tests.support.tools import require
 
 
 class Node(DockerEngine):
-    """One machine of the Swarm; `link` is its end of the wire, in the namespace of the tests."""
-
-    link = ""
+    """One machine of the Swarm."""
 
     def command(self) -> Sequence[str | Path]:
         for path in (self.directory / "pid", self.directory / "exec/containerd/containerd.pid"):
@@ -33,13 +31,6 @@ class Node(DockerEngine):
             *("--storage-driver", "overlay2", "--oom-score-adjust", "0"),
             *("--no-new-privileges", "--icc=false"),
         )
-
-    def unplug(self) -> None:
-        """What a broken network does: the node and its containers go on alone."""
-        ip("link", "set", self.link, "down")
-
-    def plug(self) -> None:
-        ip("link", "set", self.link, "up")
 
     @contextmanager
     def halted(self) -> Generator[None]:

@@ -26,12 +26,13 @@ from quarterdeck.sandboxes.image import VERSION_LABEL
 from quarterdeck.service.certificate import certificate_for
 from quarterdeck.service.db.tables import services
 from tests.containers.daemons import BASE, IMAGE, Daemon, DockerEngine, Podman, configure, left
-from tests.containers.deck import Deck
+from tests.containers.deck import SLOW_SECONDS, Deck
 from tests.containers.front import Front
 from tests.containers.installed import Installation
 from tests.containers.losses import (
     block,
     ended,
+    history,
     lost_in_a_turn,
     lost_in_sleep,
     rest,
@@ -194,6 +195,53 @@ async def test_it_outlives_the_service_and_the_engine(deck: Deck, engine: Daemon
         engine.start()
     assert (await deck.running(id, "echo $PPID; cat started")) == before
     assert await deck.run(id, "echo $PPID; cat started") == before
+
+
+@pytest.mark.parametrize("cut", ["engine", "service", "line"])
+async def test_a_turn_goes_on_while_something_is_gone(
+    deck: Deck, engine: Daemon, repository: Path, cut: str
+) -> None:
+    """With an open terminal, a queue and uncommitted work; nothing runs twice."""
+    id = await deck.create(await deck.environment(str(repository)))
+    base = f"/v1/workspaces/{id}/terminal/sessions"
+    session = (await deck.post(base, {"cols": 80, "rows": 24}, 201))["session"]["id"]
+
+    async def typed(text: str, number: int) -> None:
+        keys = {"data": f"{text}\n", "generation": 0, "sequence": number}
+        await deck.post(f"{base}/{session}/input", keys)
+
+    wait = "while ! [ -e go ]; do sleep 0.05; done"
+    work = ("echo edited >> README", "echo begun >> ran", "touch running", wait, "echo done >> ran")
+    await deck.post(f"/v1/replica/{id}/messages", block(*work))
+    for text in ("second", "third"):
+        await deck.post(f"/v1/replica/{id}/messages", block(f"echo {text} >> ran"))
+    inside = await deck.run(id, "while ! [ -e shop/running ]; do sleep 0.05; done; echo $PPID")
+    await typed("cd shop; KEPT=kept; (sleep 3; touch go) &", 0)
+    if cut == "engine":
+        engine.kill()
+        assert "begun" in await deck.run(id, "cat shop/ran")
+        engine.start()
+    elif cut == "service":
+        await deck.stop()
+        await deck.start()
+    else:
+        engine.unplug()
+
+        async def refused() -> bool:
+            return (await deck.client.get(base)).status_code in (502, 503)
+
+        try:
+            await eventually(refused, "the cut", 2 * SLOW_SECONDS)
+        finally:
+            engine.plug()
+    assert await deck.running(id, "echo $PPID") == inside
+    results = await ended(deck, id, 3)
+    assert [one["stopReason"] for one in results] == ["end_turn"] * 3
+    assert (await deck.run(id, "cat shop/ran")).split() == ["begun", "done", "second", "third"]
+    assert "+edited" in await deck.run(id, "git -C shop diff")
+    assert len(await history(deck, id, "user-message")) == 3
+    await typed("echo $KEPT > kept", 1)
+    await deck.run(id, 'while ! [ -s shop/kept ]; do sleep 0.05; done; grep "^kept$" shop/kept')
 
 
 async def _work_on_changes(qd: Callable[..., Awaitable[str]], checkout: Path) -> None:
