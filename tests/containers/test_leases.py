@@ -397,29 +397,43 @@ async def test_what_a_service_had_no_time_to_remove_is_removed(
 
 
 @pytest.mark.long
-async def test_a_warm_pool_of_a_killed_service_joins_anothers(pair: Pair, repository: Path) -> None:
+async def test_services_have_one_warm_pool(pair: Pair, repository: Path) -> None:
+    """A replica is made by the one that has prepared it; the other one takes over what is left."""
     second = pair.second
     environment = await second.environment(str(repository))
     warm = (
         "SELECT id, home_id FROM workspaces WHERE warm_state = 'ready' AND status = 'preparing'"
         " ORDER BY created_at"
     )
+    first, own = (home.id.read_text().strip() for home in (pair.home, second.home))
+    path = f"/v1/environments/{environment}/warm-pools"
     async with pair.client() as client:
-        for service in (client, second.client):
-            path = f"/v1/environments/{environment}/warm-pools"
-            switched = await service.put(path, json={"enabled": True})
-            assert switched.status_code == 200, switched.text
-    await eventually(lambda: len(pair.rows(warm)) == 4, "the pools of both services")
-    first = pair.home.id.read_text().strip()
+        switched = await client.put(path, json={"enabled": True})
+        assert switched.status_code == 200, switched.text
+    await eventually(lambda: len(pair.rows(warm)) == 2, "the pool")
+    assert {home for _, home in pair.rows(warm)} == {first}
+    prepared = {id for id, _ in pair.rows(warm)}
+    # The other one adds nothing, and lets this one make a replica.
+    second.service.fleet.pools.nudge()
+    made = await second.create(environment)
+    assert made in prepared
+    assert not await pair.leases.holds(made)
+    await eventually(lambda: len(pair.rows(warm)) == 2, "the pool")
+    shown = (await second.get(f"/v1/environments/{environment}/warm-hooks"))["warm_pool"]
+    assert (shown["ready_count"], shown["warming_count"]) == (2, 0)
+    assert len((await second.get(f"/v1/warm-pools/{shown['id']}/workspaces"))["workspaces"]) == 2
     gone = [id for id, home in pair.rows(warm) if home == first]
     await pair.kill()
+    made = await second.create(environment)  # a service that does not answer holds up nothing
+    assert await pair.leases.holds(made)
     for id in gone:
         os.kill(json.loads((pair.containers.root / f"{id}.json").read_text())[0], signal.SIGKILL)
     pair.unseen()
+    second.service.fleet.pools.nudge()
     for id in gone:
         await pair.swept(id)
-    own = second.home.id.read_text().strip()
-    await eventually(lambda: [home for _, home in pair.rows(warm)] == [own] * 2, "one pool of two")
+    mine = f"{warm.partition(' ORDER')[0]} AND home_id = '{own}'"
+    await eventually(lambda: len(pair.rows(mine)) == 2, "one pool of two")
 
     def volumes() -> bool:
         left = {id for (id,) in pair.rows("SELECT id FROM workspaces")}

@@ -1,6 +1,7 @@
 """Forward requests to the service that a replica belongs to.
 
-Passes requests on to the service that has their workspace (pure ASGI, after `AuthMiddleware`).
+Passes requests on to the service that has their workspace (pure ASGI, after `AuthMiddleware`), and
+those that create a replica to one that has prepared it.
 
 The caller was admitted here, and is admitted by the owner again. While the owner is unreachable,
 some reads are answered here; everything else is 502 then. A request is passed on once: one that
@@ -11,20 +12,22 @@ refused.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.environments.warm_pool_rows import PoolPlace, prepared_elsewhere
 from quarterdeck.service.errors import ApiError, ServiceError
 from quarterdeck.service.event_log import PING_SECONDS
 from quarterdeck.service.http_protocol import MARK, for_caller, for_owner
@@ -315,6 +318,7 @@ class Forwarding:
         self._context = context
         self._take = take
         self._owners = Owners(context.database)
+        self._place = PoolPlace(context.home_id, context.drivers.chosen)
         self._upstreams = upstreams
         self._services: Remembered[str, ServiceRow] = Remembered(
             seconds=0, lost=lambda: context.database.lost
@@ -322,6 +326,42 @@ class Forwarding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        if _creates(scope):
+            await self._create(scope, receive, send)
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _create(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a service create a replica that has a prepared one for it, or this service."""
+        messages: list[Message] = []
+        service = None
+        try:
+            while not messages or messages[-1].get("more_body", False):
+                messages.append(await receive())
+            environment = _environment_in(messages)
+            if environment is not None:
+                service = await self._context.database.read(
+                    lambda c: prepared_elsewhere(c, self._place, environment)
+                )
+            if service is not None:
+                await self._upstreams.pass_on(
+                    service.url, scope, _repeated(messages, receive), send
+                )
+                return
+        except HTTPException:
+            await _refuse_large(scope, receive, send)
+            return
+        except ServiceError as e:
+            await error_response(e)(scope, receive, send)
+            return
+        except ServiceUnreachableError as e:
+            assert service is not None  # it was called
+            if not e.unseen:
+                await error_response(_away(service, unseen=False))(scope, receive, send)
+                return
+        await self._app(scope, _repeated(messages, receive), send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             service, rest = await self._elsewhere(scope)
             stays = await self._why_not_taken(service, scope)
@@ -334,8 +374,7 @@ class Forwarding:
         try:
             await self._pass_on(service, scope, receive, send)
         except HTTPException:
-            error = ApiError(ErrorCode.PAYLOAD_TOO_LARGE, "The request's body is too large.")
-            await error_response(error)(scope, receive, send)
+            await _refuse_large(scope, receive, send)
         except ServiceUnreachableError as e:
             if await self._is_removed(scope):
                 await self._app(scope, receive, send)
@@ -396,6 +435,41 @@ class Forwarding:
         if not service.alive:
             raise ServiceUnreachableError(unseen=True)
         await self._upstreams.pass_on(service.url, scope, receive, send)
+
+
+class _NamesEnvironment(BaseModel):
+    environment_id: UUID
+
+
+def _creates(scope: Scope) -> bool:
+    """Return whether a request creates a replica, and was not passed on."""
+    if scope["type"] != "http" or (scope["method"], scope["path"]) != ("POST", "/v1/replica"):
+        return False
+    return all(name != MARK for name, _ in scope["headers"])
+
+
+def _environment_in(messages: Sequence[Message]) -> str | None:
+    """Return the environment in the body of a request; None when it names none."""
+    body = b"".join(message.get("body", b"") for message in messages)
+    try:
+        return str(_NamesEnvironment.model_validate_json(body).environment_id)
+    except ValidationError:
+        return None
+
+
+def _repeated(messages: Sequence[Message], receive: Receive) -> Receive:
+    """Return what receives the messages once more, and then the following ones."""
+    again = iter(messages)
+
+    async def next_one() -> Message:
+        return next(again, None) or await receive()
+
+    return next_one
+
+
+async def _refuse_large(scope: Scope, receive: Receive, send: Send) -> None:
+    error = ApiError(ErrorCode.PAYLOAD_TOO_LARGE, "The request's body is too large.")
+    await error_response(error)(scope, receive, send)
 
 
 def _is_read_here(scope: Scope, rest: str) -> bool:

@@ -11,8 +11,8 @@ divided like this:
 | finding engines again, putting to rest, deleting unused ones, unfinished removals, hook tests | the owner of the workspace |
 | requests that name a workspace | its owner; another service passes them on (`service.forwarding`) |
 | events: their streams, notifications, webhooks | the service that stored them, which is the owner |
-| creates | the service that was called, which becomes the owner |
-| warm pools | each service for the creates it serves: a prepared workspace cannot change its host. `target_size`, and the reported state of a pool, apply to one service; the pause after a failure to all. A prepared container of a service that is gone joins the pool of the one that takes it over, which removes what exceeds the size |
+| creates | the service that was called, which becomes the owner; with containers, one that has a prepared workspace, if the one that was called has none |
+| warm pools | with containers all services together: `target_size`, and the reported state of a pool, apply to the installation, and a prepared container is taken over like any other. Without, each service for the creates it serves: a prepared workspace cannot change its host, and both apply to one service. The pause after a failure applies to all |
 | the limit of active workspaces | all services together, in the transaction that makes one active |
 | taking over a workspace whose service is gone | the service that its container has dialed; without a container, the service of the request that is to change it, or the first that looks for what is meant to run |
 | removing the container and volume of a deleted workspace whose service is gone | any service with that container engine; the owner removes the rest if it comes back |

@@ -12,7 +12,12 @@ from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.rows import active_hook, drop_active_hook, save_hook
 from quarterdeck.service.environments.service import reach, reach_to_change, repositories_for
 from quarterdeck.service.environments.setup import TESTED, Trial
-from quarterdeck.service.environments.warm_pool_rows import WarmState, find_pool, make_pools_stale
+from quarterdeck.service.environments.warm_pool_rows import (
+    PoolPlace,
+    WarmState,
+    find_pool,
+    make_pools_stale,
+)
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.event_rows import StoredEvent
@@ -57,11 +62,12 @@ async def read_warm_hook(
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
     """
+    place = PoolPlace(context.home_id, context.drivers.chosen)
 
     def run(connection: Connection) -> WarmHookState:
         of = reach(connection, caller, environment)
         hook = _in_force(connection, of, HookKind.WARM)
-        return WarmHookState(warm_hook=hook, warm_pool=find_pool(connection, context.home_id, of))
+        return WarmHookState(warm_hook=hook, warm_pool=find_pool(connection, place, of))
 
     return await context.database.read(run)
 

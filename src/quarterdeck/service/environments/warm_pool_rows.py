@@ -4,7 +4,8 @@ The generation of warm pools: workspaces of an earlier one are stale. Failures o
 not count for the next, so each starts without failures.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -14,6 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
+    Select,
     case,
     func,
     insert,
@@ -22,9 +24,12 @@ from sqlalchemy import (
     update,
 )
 
+from quarterdeck.sandboxes.port import PROCESS
 from quarterdeck.service.db.tables import environments, warm_pools, workspaces
 from quarterdeck.service.formats import moment_text, storable
+from quarterdeck.service.ownership import ALIVE
 from quarterdeck.service.replicas.rows import BUSY
+from quarterdeck.service.system_rows import ServiceRow, all_services
 from quarterdeck.wire.environments import WarmPool
 
 
@@ -99,17 +104,42 @@ REASON_LENGTH = 2000
 _waiting = workspaces.c.warm_state.in_(POOLED)
 
 
-def find_pool(connection: Connection, home_id: str, environment_id: str) -> WarmPool | None:
-    """Return the pool of an environment with a home's part of it; None when it never had one."""
-    return _described(connection, home_id, warm_pools.c.environment_id == environment_id)
+@dataclass(frozen=True)
+class PoolPlace:
+    """Where the workspaces of a service's pools are.
+
+    They are those of its home. In containers, those of all services that run are one pool: each of
+    them can reach any container.
+    """
+
+    home_id: str
+    driver: str
+
+    def others(self, connection: Connection) -> Sequence[ServiceRow]:
+        """Return the other services with the same pools."""
+        if self.driver == PROCESS:
+            return ()
+        running = (one for one in all_services(connection, ALIVE) if one.alive)
+        return [one for one in running if one.home_id != self.home_id]
+
+    def has(self, connection: Connection) -> ColumnElement[bool]:
+        """Return the condition that a workspace counts."""
+        homes = [one.home_id for one in self.others(connection)]
+        shared = workspaces.c.home_id.in_(homes) & (workspaces.c.driver == self.driver)
+        return (workspaces.c.home_id == self.home_id) | shared
+
+
+def find_pool(connection: Connection, place: PoolPlace, environment_id: str) -> WarmPool | None:
+    """Return the pool of an environment; None when it never had one."""
+    return _described(connection, place, warm_pools.c.environment_id == environment_id)
 
 
 def find_pool_by_id(
-    connection: Connection, home_id: str, organization_id: str, pool_id: str
+    connection: Connection, place: PoolPlace, organization_id: str, pool_id: str
 ) -> WarmPool | None:
-    """Return a pool of an organization with a home's part of it."""
+    """Return a pool of an organization."""
     of = warm_pools.c.organization_id == organization_id
-    return _described(connection, home_id, of, warm_pools.c.id == pool_id)
+    return _described(connection, place, of, warm_pools.c.id == pool_id)
 
 
 def put_pool(
@@ -144,17 +174,18 @@ def all_pools(connection: Connection) -> list[RowMapping]:
     return list(connection.execute(select(warm_pools)).mappings())
 
 
-def pooled(connection: Connection, home_id: str, pool_id: str) -> list[RowMapping]:
-    """Return a home's workspaces of a pool that nobody claimed, oldest first."""
+def pooled(connection: Connection, place: PoolPlace, pool_id: str) -> list[RowMapping]:
+    """Return the workspaces of a pool that nobody claimed, oldest first."""
     statement = (
         select(
             workspaces.c.id,
+            workspaces.c.home_id,
             workspaces.c.status,
             workspaces.c.warm_state,
             workspaces.c.warm_generation,
             workspaces.c.created_at,
         )
-        .where(workspaces.c.home_id == home_id, workspaces.c.warm_pool_id == pool_id, _waiting)
+        .where(place.has(connection), workspaces.c.warm_pool_id == pool_id, _waiting)
         .order_by(workspaces.c.created_at, workspaces.c.id)
     )
     return list(connection.execute(statement).mappings())
@@ -219,19 +250,8 @@ def claim_one(
     It has exactly these repositories, and was prepared in the pool's current generation.
     Two callers never get the same one, whichever database: the second finds its state changed.
     """
-    candidates = (
-        select(workspaces.c.id)
-        .join(warm_pools, warm_pools.c.id == workspaces.c.warm_pool_id)
-        .where(
-            workspaces.c.home_id == home_id,
-            warm_pools.c.environment_id == environment_id,
-            warm_pools.c.enabled,
-            workspaces.c.warm_state == WarmState.READY,
-            workspaces.c.warm_generation == warm_pools.c.generation,
-            workspaces.c.status.in_(BUSY),
-            workspaces.c.repositories_json == repositories_json,
-        )
-        .order_by(workspaces.c.created_at, workspaces.c.id)
+    candidates = _prepared(workspaces.c.id, environment_id).where(
+        workspaces.c.home_id == home_id, workspaces.c.repositories_json == repositories_json
     )
     for workspace_id in connection.execute(candidates).scalars().all():
         claimed = connection.execute(
@@ -244,6 +264,37 @@ def claim_one(
     return None
 
 
+def prepared_elsewhere(
+    connection: Connection, place: PoolPlace, environment_id: str
+) -> ServiceRow | None:
+    """Return another service that has a prepared workspace of an environment; None if this one has."""
+    others = {one.home_id: one for one in place.others(connection)}
+    if not others:
+        return None
+    driver = workspaces.c.driver == place.driver
+    found = connection.execute(_prepared(workspaces.c.home_id, environment_id).where(driver))
+    homes = found.scalars().all()
+    if place.home_id in homes:
+        return None
+    return next((others[one] for one in homes if one in others), None)
+
+
+def _prepared(column: ColumnElement[str], environment_id: str) -> Select[str]:
+    """Return a column of the workspaces that can be claimed, oldest first."""
+    return (
+        select(column)
+        .join(warm_pools, warm_pools.c.id == workspaces.c.warm_pool_id)
+        .where(
+            warm_pools.c.environment_id == environment_id,
+            warm_pools.c.enabled,
+            workspaces.c.warm_state == WarmState.READY,
+            workspaces.c.warm_generation == warm_pools.c.generation,
+            workspaces.c.status.in_(BUSY),
+        )
+        .order_by(workspaces.c.created_at, workspaces.c.id)
+    )
+
+
 def testing(connection: Connection, home_id: str, before: str) -> list[str]:
     """Return the workspaces of hook tests of a home that were created before a moment."""
     tested = (workspaces.c.warm_state == WarmState.TESTING) & (workspaces.c.created_at < before)
@@ -251,7 +302,7 @@ def testing(connection: Connection, home_id: str, before: str) -> list[str]:
     return list(connection.execute(statement).scalars())
 
 
-def _described(connection: Connection, home_id: str, *conditions: Any) -> WarmPool | None:
+def _described(connection: Connection, place: PoolPlace, *conditions: Any) -> WarmPool | None:
     row = connection.execute(select(warm_pools).where(*conditions)).mappings().first()
     if row is None:
         return None
@@ -266,7 +317,7 @@ def _described(connection: Connection, home_id: str, *conditions: Any) -> WarmPo
             count(fresh & alive & (workspaces.c.warm_state == WarmState.READY)),
             count(fresh & alive & (workspaces.c.warm_state == WarmState.WARMING)),
             count(~fresh),
-        ).where(workspaces.c.home_id == home_id, workspaces.c.warm_pool_id == row["id"], _waiting)
+        ).where(place.has(connection), workspaces.c.warm_pool_id == row["id"], _waiting)
     ).one()
     return WarmPool.model_validate(
         {

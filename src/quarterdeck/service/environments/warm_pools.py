@@ -1,13 +1,14 @@
-"""Keep this home's part of every pool at its size.
+"""Keep every pool at its size.
 
-Adds missing workspaces, replaces stale ones, pauses after failures. The whole state is in the
+Adds missing workspaces, replaces stale ones, pauses after failures. With containers, all services of an
+installation do this for the same pool. The whole state is in the
 database, so a killed service continues where it was. Only unclaimed workspaces are ever removed;
 that is checked again in the transaction that removes them.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import uuid4
@@ -21,6 +22,7 @@ from quarterdeck.service.environments.rows import layers_of
 from quarterdeck.service.environments.service import reach, reach_to_change, repositories_for
 from quarterdeck.service.environments.warm_pool_rows import (
     POOLED,
+    PoolPlace,
     WarmState,
     all_pools,
     find_pool,
@@ -64,6 +66,7 @@ class PoolKeeper:
         interval: float,
     ) -> None:
         self._context = context
+        self._place = PoolPlace(context.home_id, context.drivers.chosen)
         self._of = of
         self._delete = delete
         self._interval = interval
@@ -112,13 +115,10 @@ class PoolKeeper:
             await self._tend_pool(pool)
 
     async def _tend_pool(self, pool: RowMapping) -> None:
-        rows = await self._context.database.read(
-            lambda c: pooled(c, self._context.home_id, pool["id"])
-        )
-        good = [row for row in rows if pool["enabled"] and _is_good(row, pool)]
-        good = good[: pool["target_size"]]  # more are there after a takeover
+        rows = await self._context.database.read(lambda c: pooled(c, self._place, pool["id"]))
+        good = _kept(rows, pool)
         for row in rows:
-            if row not in good:
+            if row not in good and row["home_id"] == self._place.home_id:
                 await self._remove(row["id"], _unclaimed(row["id"]))
         now = self._context.clock()
         if pool["enabled"] and _may_try(pool, now):
@@ -128,7 +128,9 @@ class PoolKeeper:
     async def _add(self, pool: RowMapping, now: datetime) -> None:
         workspace_id = str(uuid4())
         done = await self._context.event_log.write(
-            lambda writer: _store(writer, self._context, pool, workspace_id, moment_text(now))
+            lambda writer: _store(
+                writer, self._context, self._place, pool, workspace_id, moment_text(now)
+            )
         )
         if done:
             self._of(workspace_id).begin()
@@ -140,8 +142,14 @@ class PoolKeeper:
             log.warning("Workspace %s, which has no owner, was not removed: %s", workspace_id, e)
 
 
-def _is_good(row: RowMapping, pool: RowMapping) -> bool:
-    return row["warm_generation"] == pool["generation"] and row["status"] in BUSY
+def _kept(rows: Sequence[RowMapping], pool: RowMapping) -> list[RowMapping]:
+    """Return the workspaces that stay in a pool. After a takeover there may be more than it has."""
+    good = [
+        row
+        for row in rows
+        if row["warm_generation"] == pool["generation"] and row["status"] in BUSY
+    ]
+    return good[: pool["target_size"]] if pool["enabled"] else []
 
 
 def _may_try(pool: RowMapping, now: datetime) -> bool:
@@ -157,9 +165,16 @@ def _unclaimed(workspace_id: str) -> Callable[[Connection], bool]:
 
 
 def _store(
-    writer: LogWriter, context: ServiceContext, pool: RowMapping, workspace_id: str, now: str
+    writer: LogWriter,
+    context: ServiceContext,
+    place: PoolPlace,
+    pool: RowMapping,
+    workspace_id: str,
+    now: str,
 ) -> bool:
-    """Add a workspace to a pool; False when its environment was deleted."""
+    """Add a workspace to a pool; False when it is full, or its environment was deleted."""
+    if len(_kept(pooled(writer.connection, place, pool["id"]), pool)) >= pool["target_size"]:
+        return False  # another service was faster
     organization, environment = pool["organization_id"], pool["environment_id"]
     layers = layers_of(writer.connection, organization, environment)
     if not layers:
@@ -199,11 +214,12 @@ async def switch_pool(
         ApiError: NOT_FOUND when there is no such environment.
     """
     now = moment_text(context.clock())
+    place = PoolPlace(context.home_id, context.drivers.chosen)
 
     def run(connection: Connection) -> WarmPool:
         of = reach_to_change(connection, caller, environment)
         put_pool(connection, caller.organization_id, of, enabled, now)
-        pool = find_pool(connection, context.home_id, of)
+        pool = find_pool(connection, place, of)
         assert pool is not None  # it was stored in the same transaction
         return pool
 
@@ -218,9 +234,10 @@ async def look_into(context: ServiceContext, caller: Caller, pool_id: str) -> li
     Raises:
         ApiError: NOT_FOUND when there is no such pool, or its environment belongs to somebody else.
     """
+    place = PoolPlace(context.home_id, context.drivers.chosen)
 
     def run(connection: Connection) -> list[PooledWorkspace]:
-        pool = find_pool_by_id(connection, context.home_id, caller.organization_id, pool_id)
+        pool = find_pool_by_id(connection, place, caller.organization_id, pool_id)
         if pool is None:
             raise ApiError(ErrorCode.NOT_FOUND, "No warm pool has this id.", f"id: {pool_id}")
         reach(connection, caller, str(pool.environment_id))
@@ -231,7 +248,7 @@ async def look_into(context: ServiceContext, caller: Caller, pool_id: str) -> li
                 generation=row["warm_generation"],
                 created_at=row["created_at"],
             )
-            for row in pooled(connection, context.home_id, pool_id)
+            for row in pooled(connection, place, pool_id)
         ]
 
     return await context.database.read(run)
