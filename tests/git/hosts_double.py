@@ -68,6 +68,8 @@ class Pull:
     approvals: dict[str, Any] = field(default_factory=dict[str, Any])
     runs: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     statuses: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    threads: list[bool] = field(default_factory=list[bool])
+    """The threads of its reviews, whether each is resolved."""
 
 
 Show = Callable[[Pull], dict[str, Any]]
@@ -206,6 +208,8 @@ class HostsDouble:
             elif parts.path.startswith(place_b):
                 words = parts.path.removeprefix(place_b).strip("/").split("/")
                 status, answer = self._host_b(method, words, query, body)
+            elif parts.path == "/a/graphql":
+                status, answer = 200, self._threads_a(body["variables"])
             else:
                 status, answer = 404, {"message": "Not Found"}
         return self._paged(status, answer, target, query)
@@ -288,8 +292,20 @@ class HostsDouble:
             "mergeable": True,
             "requested_reviewers": [],
             "requested_teams": [],
+            "review_comments": 2 * len(pull.threads),
+            "updated_at": f"2040-01-02T03:04:{len(pull.threads):02}Z",
             **pull.more,
         }
+
+    def _threads_a(self, variables: dict[str, Any]) -> dict[str, Any]:
+        threads = self.pulls[variables["number"]].threads
+        start = int(variables["after"] or 0)
+        end = start + min(self.page, 100)
+        found = {
+            "nodes": [{"isResolved": resolved} for resolved in threads[start:end]],
+            "pageInfo": {"hasNextPage": end < len(threads), "endCursor": str(end)},
+        }
+        return {"data": {"repository": {"pullRequest": {"reviewThreads": found}}}}
 
     # Host B
 
@@ -320,6 +336,14 @@ class HostsDouble:
             case "GET", ["merge_requests", number, "approvals"]:
                 plain = {"approved": True, "approvals_left": 0, "approved_by": []}
                 return 200, plain | self.pulls[int(number)].approvals
+            case "GET", ["merge_requests", number, "discussions"]:
+                return 200, [
+                    {"individual_note": True, "notes": [{"resolvable": False}]},
+                    *(
+                        {"notes": [{"resolvable": True, "resolved": resolved}, {"system": True}]}
+                        for resolved in self.pulls[int(number)].threads
+                    ),
+                ]
             case "PUT", ["merge_requests", number, "merge"]:
                 return self._merge(self.pulls[int(number)], body, 405)
             case "GET", ["repository", "commits", sha, "statuses"]:
@@ -347,6 +371,7 @@ class HostsDouble:
             "has_conflicts": False,
             "reviewers": [],
             "head_pipeline": None,
+            "user_notes_count": len(pull.threads),
             **pull.more,
         }
 

@@ -130,6 +130,7 @@ def test_the_branch_is_pushed_and_a_pull_request_opened(replica: Replica) -> Non
         "head_sha": head,
         "mergeable": True,
         "review": None,
+        "unresolved_threads": 0,
         "checks": {"state": None, "failed": []},
     }
     assert made["url"].startswith(f"{replica.hosts.root(replica.host)}/{SHOP}/")
@@ -484,11 +485,11 @@ def test_from_the_command_line(replica: Replica, tmp_path: Path) -> None:
     pull.runs = [
         {"name": "lint", "status": "completed", "conclusion": "failure", "html_url": "https://x/l"}
     ]
+    pull.threads = [False, True]
     replica.changed()
     shown = deck.qd("replica", "pr", name, "--list").stdout
-    assert (
-        "\x1b" not in shown and "checks failing" in shown and "failed  lint  https://x/l" in shown
-    )
+    assert "\x1b" not in shown and "failed  lint  https://x/l" in shown
+    assert "open, 1 unresolved thread, checks failing" in shown
     (told,) = json.loads(deck.qd("replica", "pr", name, "--list", "--json").stdout)["pull_requests"]
     assert told["checks"]["failed"] == [{"name": "lint", "url": "https://x/l"}]
 

@@ -11,7 +11,7 @@ import pytest
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.git.pull_requests import KINDS
-from quarterdeck.service.hosts import api
+from quarterdeck.service.hosts import api, pull_requests
 from quarterdeck.service.hosts.api import HostApis
 from quarterdeck.service.hosts.pull_requests import HostPullRequests
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
@@ -198,6 +198,85 @@ async def test_whether_it_merges(
 ) -> None:
     pull = hosts.add(BRANCH, more=more)
     assert (await asking.at(host).look(pull.number)).mergeable is mergeable
+
+
+@BOTH
+async def test_unresolved_threads_are_counted(
+    hosts: HostsDouble, asking: Asking, host: str
+) -> None:
+    hosts.page = 2
+    pull = hosts.add(BRANCH, threads=[False, True, False, True, False])
+    assert (await asking.at(host).look(pull.number)).unresolved_threads == 3
+    pull.threads = [True] * 5
+    assert (await asking.at(host).look(pull.number, now=True)).unresolved_threads == 0
+    pull.state = "closed"
+    assert (await asking.at(host).look(pull.number, now=True)).unresolved_threads is None
+
+
+@BOTH
+async def test_threads_are_not_requested_where_nothing_was_said(
+    hosts: HostsDouble, asking: Asking, host: str
+) -> None:
+    silent = hosts.add(BRANCH)
+    assert (await asking.at(host).look(silent.number)).unresolved_threads == 0
+    unknown = hosts.add(BRANCH, more={"review_comments": None, "user_notes_count": None})
+    found = await asking.at(host).look(unknown.number)
+    assert found.unresolved_threads == (None if host == HOST_A else 0)
+    assert not hosts.requests("POST")
+    assert len(hosts.requests("GET", "/discussions")) == (0 if host == HOST_A else 1)
+
+
+async def test_host_a_is_asked_for_threads_again_when_the_pull_request_changes(
+    hosts: HostsDouble, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "FRESH_SECONDS", 0.0)
+    pull = hosts.add(BRANCH, threads=[False])
+    for _ in range(3):
+        assert (await asking.at(HOST_A).look(pull.number)).unresolved_threads == 1
+    assert len(hosts.requests("POST", "/graphql")) == 1
+    pull.threads.append(False)
+    assert (await asking.at(HOST_A).look(pull.number)).unresolved_threads == 2
+    assert len(hosts.requests("POST", "/graphql")) == 2
+    asking.apis.expire(HOST_A, SHOP)
+    await asking.at(HOST_A).look(pull.number)
+    assert len(hosts.requests("POST", "/graphql")) == 3
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (403, {"message": "Resource not accessible"}),
+        (404, {"message": "Not Found"}),
+        (405, None),
+        (500, None),
+        (200, {"data": None, "errors": [{"type": "FORBIDDEN", "message": "no"}]}),
+        (200, {"data": {"repository": {"pullRequest": None}}}),
+        (200, "text"),
+    ],
+)
+async def test_threads_that_cannot_be_read_are_unknown(
+    hosts: HostsDouble, asking: Asking, host: str, answer: tuple[int, Any]
+) -> None:
+    pull = hosts.add(BRANCH, threads=[False], runs=[run("a", "completed", "success")])
+    end = "/graphql" if host == HOST_A else "/discussions"
+    hosts.refusals.append(Refusal(*answer, end=end))
+    found = [await asking.at(host).look(pull.number) for _ in range(3)]
+    assert [one.unresolved_threads for one in found] == [None] * 3
+    assert found[0].checks.state == ("passing" if host == HOST_A else None)
+    assert len([one for one in hosts.asked if one.path.partition("?")[0].endswith(end)]) == 1
+
+
+async def test_threads_that_do_not_come_do_not_delay_the_rest(
+    hosts: HostsDouble, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull_requests, "THREADS_WAIT", 0.05)
+    hosts.held.add("POST")
+    pull = hosts.add(BRANCH, threads=[False])
+    for _ in range(2):
+        found = await asking.at(HOST_A).look(pull.number)
+        assert (found.unresolved_threads, found.mergeable) == (None, True)
+    hosts.gate.set()
 
 
 @BOTH

@@ -14,6 +14,7 @@ from quarterdeck.store import pull_requests
 from quarterdeck.store.pull_requests import PullRequestStore, fix_message
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import Change, KeyedTasks, ReplicaChanged, Signal
+from quarterdeck.store.status import threads_words
 from quarterdeck.wire.git import FailedCheck, PullRequestChecks, PullRequestDetail
 from quarterdeck.wire.replicas import PullRequest, ReplicaDetail
 from tests.store.conftest import NOW
@@ -128,6 +129,19 @@ async def test_the_first_pull_request_is_read_when_it_is_told(
         await owner.until_asked(1)
         pulls.look_at(None)
     assert state.pull_requests == [detail()]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, ""),  # of a service that does not count them
+        ({"unresolved_threads": 0}, ""),
+        ({"unresolved_threads": 1}, "1 unresolved thread"),
+        ({"unresolved_threads": 3}, "3 unresolved threads"),
+    ],
+)
+def test_unresolved_threads_in_words(fields: dict[str, int], words: str) -> None:
+    assert threads_words(detail(**fields).unresolved_threads) == words
 
 
 def test_the_message_names_checks_and_links_and_stays_in_its_lines() -> None:

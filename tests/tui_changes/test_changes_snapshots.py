@@ -193,6 +193,7 @@ RED = PullRequestDetail(
     base="main",
     head="qd/fix-login",
     review="changes_requested",
+    unresolved_threads=3,
     checks=PullRequestChecks(
         state="failing",
         failed=[
@@ -202,7 +203,12 @@ RED = PullRequestDetail(
     ),
 )
 GREEN = RED.model_copy(
-    update={"review": "approved", "checks": PullRequestChecks(state="passing"), "number": 339}
+    update={
+        "review": "approved",
+        "unresolved_threads": 0,
+        "checks": PullRequestChecks(state="passing"),
+        "number": 339,
+    }
 )
 MERGED = RED.model_copy(update={"state": "merged", "number": 337})
 

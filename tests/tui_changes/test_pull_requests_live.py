@@ -112,16 +112,18 @@ async def test_a_pull_request_is_opened_made_green_and_merged(
         await desk.see("No failed checks.")
         pull.runs = [FAILED]
         pull.reviews = [{"user": {"id": 1}, "state": "CHANGES_REQUESTED"}]
+        pull.threads = [False, True, False]
         await tell_service(live, hosts)
         await desk.press("r")
         await desk.see("✗ 1 check failed", "lint  https://ci.invalid/lint", "changes requested")
+        await desk.see("2 unresolved threads")
         await desk.press("x")
         await desk.see("Asked the agent to fix lint.")
         await desk.press("escape")
-        await desk.see("changes requested, ✗ 1 check failed; x")
+        await desk.see("changes requested, 2 unresolved threads,", "✗ 1 check failed; x asks")
         await desk.press("escape")
         # In the row and in the head line.
-        await desk.see(f"↑1 {number} ✗1 ! ", f"alpha · {number} open, ✗ 1 check failed, changes")
+        await desk.see(f"↑1 {number} ✗1 !2 ", f"alpha · {number} open, ✗ 1 check failed, changes")
         await desk.see("These checks of pull request", "lint: https://ci.invalid/lint")
 
         await desk.press("3")
@@ -129,7 +131,7 @@ async def test_a_pull_request_is_opened_made_green_and_merged(
         await desk.press("F")
         await desk.see("Asked the agent to fix lint.")
 
-        pull.runs, pull.reviews = [PASSED], []
+        pull.runs, pull.reviews, pull.threads = [PASSED], [], []
         await tell_service(live, hosts)
         await desk.see(f"{number} ✓ ", "checks passed")
 

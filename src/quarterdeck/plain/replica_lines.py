@@ -7,7 +7,7 @@ from quarterdeck.store.changes_diff import FileChange, RepositoryChange
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.notices import SENTENCES
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.store.status import WAITS, Attention
+from quarterdeck.store.status import WAITS, Attention, threads_words
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.wire.git import PullRequestDetail
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -112,6 +112,7 @@ def pull_lines(pull: PullRequestDetail) -> list[str]:
         facts.append(
             "review required" if pull.review == "required" else pull.review.replace("_", " ")
         )
+    facts += filter(None, [threads_words(pull.unresolved_threads)])
     if pull.checks.state is not None:
         facts.append(f"checks {pull.checks.state}")
     branches = f"{one_line(pull.head)} into {one_line(pull.base)}"

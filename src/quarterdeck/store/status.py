@@ -99,3 +99,9 @@ def attention_of(
         return _QUIET.get(WorkspaceStatus(status), Attention.IDLE)
     except ValueError:
         return Attention.IDLE
+
+
+def threads_words(unresolved: int | None) -> str:
+    """Return how many threads of a pull request's reviews are unresolved; empty when there are none."""
+    plural = "" if unresolved == 1 else "s"
+    return f"{unresolved} unresolved thread{plural}" if unresolved else ""

@@ -24,7 +24,7 @@ from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
 from textual.widget import Widget
 
-from quarterdeck.store.status import WORDS, Attention
+from quarterdeck.store.status import WORDS, Attention, threads_words
 from quarterdeck.tui import host_terminal
 from quarterdeck.tui.options import Options
 from quarterdeck.tui.textual_ext.driver import replace_filter, take_mouse
@@ -275,6 +275,8 @@ class PullMark:
     sign: str
     words: str
     color: str
+    brief: str = ""
+    """The sign without the number of threads, where that is more."""
 
 
 def pull_mark(state: "ReplicaState") -> PullMark | None:
@@ -291,14 +293,17 @@ def pull_mark(state: "ReplicaState") -> PullMark | None:
     if pull.checks.state == "failing":
         checks += str(len(pull.checks.failed) or "")
     review = _REVIEWS[pull.review][0] if pull.review else ""
-    signs = (number, "draft" if pull.draft else "", checks, review)
+    brief = " ".join(filter(None, (number, "draft" if pull.draft else "", checks, review)))
+    threads = str(pull.unresolved_threads or "")
+    sign = brief + (threads if review or not threads else f" ¶{threads}")
     words = (
         f"{number} {'draft' if pull.draft else 'open'}",
         checks_words(pull),
         review_words(pull),
+        threads_words(pull.unresolved_threads),
         "conflicts" if pull.mergeable is False else "",
     )
-    return PullMark(" ".join(filter(None, signs)), ", ".join(filter(None, words)), _color(pull))
+    return PullMark(sign, ", ".join(filter(None, words)), _color(pull), brief if threads else "")
 
 
 def checks_words(pull: "PullRequestDetail") -> str:
@@ -323,6 +328,7 @@ def review_words(pull: "PullRequestDetail") -> str:
 def _color(pull: "PullRequestDetail") -> str:
     if pull.checks.state == "failing":
         return "error"
-    if pull.review == "changes_requested" or pull.mergeable is False:
+    open_work = pull.unresolved_threads or pull.mergeable is False
+    if pull.review == "changes_requested" or open_work:
         return "warning"
     return {"passing": "success", "pending": "primary"}.get(pull.checks.state or "", "muted")

@@ -292,6 +292,9 @@ class PullRequestDetail(Record):
     review: ReviewState | None = None
     """`changes_requested` when a reviewer wants changes, else `approved`, else `required` while a
     review is requested; null when there is none, and when the pull request is not open."""
+    unresolved_threads: int | None = None
+    """How many threads of its reviews are not resolved; null when that cannot be read, and when the
+    pull request is not open."""
     # Constructed, not validated: that would build the model when this is imported.
     checks: PullRequestChecks = PullRequestChecks.model_construct()
     """Combined result of its checks."""

@@ -13,6 +13,7 @@ from quarterdeck.cli.errors import FailedError, UsageError
 from quarterdeck.cli.lookup import find_replica, find_replica_record, with_replica
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_text, safe_line
+from quarterdeck.store.status import threads_words
 from quarterdeck.wire.git import Against, Committed, GitState, Pushed, Updated
 from quarterdeck.wire.states import WorkspaceStatus
 
@@ -491,6 +492,7 @@ def _print_pull_request(request: "PullRequestDetail") -> None:
         words.append(
             {"required": "review required"}.get(request.review, request.review.replace("_", " "))
         )
+    words += filter(None, [threads_words(request.unresolved_threads)])
     if request.checks.state is not None:
         words.append(f"checks {request.checks.state}")
     name = f"{safe_line(request.repository)} #{request.number}"

@@ -174,6 +174,7 @@ class PullRequestService:
                 "state": "merged",
                 "mergeable": None,
                 "review": None,
+                "unresolved_threads": None,
                 "checks": PullRequestChecks(),
             }
         )

@@ -7,7 +7,7 @@ against a host's rate limit. While a host limits requests, it gets none.
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -50,6 +50,9 @@ LIMIT_SECONDS = 60.0
 """Pause after a host has limited requests without saying for how long."""
 LONGEST_LIMIT = 3600.0
 """Seconds after which a host is called again, even if it named a later moment."""
+
+GRAPHQL = "/graphql"
+"""Path of host A's other API: below the REST API, or next to its version 3."""
 
 _NEXT_PAGE = re.compile(r'rel="?next\b')
 _LIMITED = re.compile("rate limit", re.IGNORECASE)
@@ -157,7 +160,8 @@ class HostApi:
             headers["If-None-Match"] = etag
         if self._client is None:
             self._client = open_client(CALL_SECONDS)
-        url = (settings.api_url or "") + path
+        base = settings.api_url or ""
+        url = (base.removesuffix("/v3") if path == GRAPHQL else base) + path
         request = self._client.stream(method, url, headers=headers, json=body, params=query)
         try:
             async with request as response:
@@ -291,6 +295,33 @@ class RepositoryApi:
                 break
         return values
 
+    async def query(self, text: str, variables: Mapping[str, Any], shape: type[T]) -> T:
+        """Make a GraphQL query of host A's, which cannot be conditional.
+
+        Raises:
+            ApiError: as `HostApi.call`.
+        """
+        body = {"query": text, "variables": variables}
+        answer = await self._api.call("POST", GRAPHQL, body=body)
+        return self._api.understood(shape, answer.content)
+
+    async def cached(
+        self, name: str, read: Callable[[], Awaitable[T]], seconds: float, *, now: bool = False
+    ) -> T:
+        """Return the result of `read`, made at most so long ago; `now` as in `get`."""
+        api, key, started = self._api, f"{self._path} {name}", monotonic()
+        async with api.locks.setdefault(key, asyncio.Lock()):
+            resource = api.kept.get(key)
+            if resource is None or not self._is_fresh(resource, started if now else 0.0, seconds):
+                requested_at = monotonic()
+                resource = _Resource(None, await read(), False, requested_at)
+                api.kept[key] = resource
+            return resource.value
+
+    def _is_fresh(self, resource: _Resource, since: float, seconds: float) -> bool:
+        expired = self._api.expired.get(self.repository.lower()) or 0.0
+        return max(expired, since, monotonic() - seconds) < resource.requested_at
+
     async def send(self, method: str, path: str, body: Mapping[str, Any], shape: type[T]) -> T:
         """Make a change, once. Unless the host refused, an error leaves open whether it was made.
 
@@ -312,8 +343,8 @@ class RepositoryApi:
         # Concurrent reads of the same resource cost one request.
         async with api.locks.setdefault(key, asyncio.Lock()):
             cached = api.kept.get(key)
-            stale = max(api.expired.get(self.repository.lower()) or 0.0, started if now else 0.0)
-            if cached is not None and max(stale, monotonic() - FRESH_SECONDS) < cached.requested_at:
+            since = started if now else 0.0
+            if cached is not None and self._is_fresh(cached, since, FRESH_SECONDS):
                 return cached
             requested_at = monotonic()
             answer = await api.call("GET", full, query=query, etag=cached and cached.etag)

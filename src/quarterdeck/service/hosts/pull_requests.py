@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 from pydantic import AfterValidator, Field
 
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.hosts.api import HostRefusedError, RepositoryApi
+from quarterdeck.service.hosts.api import MOST_PAGES, HostRefusedError, RepositoryApi
 from quarterdeck.service.hosts.events import EventShape, Number, as_line
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git import (
@@ -25,6 +25,10 @@ from quarterdeck.wire.git import (
 MOST_FAILED = 50
 LONGEST_NAME = 200
 LONGEST_URL = 2_000
+THREADS_SECONDS = 120.0
+"""How long a number of threads counts while nothing else says that the pull request has changed."""
+THREADS_WAIT = 5.0
+"""Seconds after which a pull request is shown without the number of its threads."""
 HIDDEN = (403, 404)
 """Statuses for resources that the token may not read, or that the host's edition does not have."""
 
@@ -71,14 +75,30 @@ async def with_state(
     mergeable: bool | None,
     review: Coroutine[Any, Any, ReviewState | None],
     checks: Coroutine[Any, Any, PullRequestChecks],
+    threads: Coroutine[Any, Any, int | None],
 ) -> PullRequestDetail:
     """Add the details of an open pull request, which are read concurrently."""
     with _first_error():
         async with asyncio.TaskGroup() as group:
             reviewed, checked = group.create_task(review), group.create_task(checks)
+            unresolved = group.create_task(threads)
     return detail.model_copy(
-        update={"mergeable": mergeable, "review": reviewed.result(), "checks": checked.result()}
+        update={
+            "mergeable": mergeable,
+            "review": reviewed.result(),
+            "unresolved_threads": unresolved.result(),
+            "checks": checked.result(),
+        }
     )
+
+
+async def if_counted(counting: Awaitable[int]) -> int | None:
+    """Return a number of threads; None when the host does not tell it, for whatever reason."""
+    try:
+        async with asyncio.timeout(THREADS_WAIT):
+            return await counting
+    except (ApiError, TimeoutError):
+        return None
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -163,6 +183,8 @@ class _Pull(EventShape):
     mergeable: bool | None = None
     requested_reviewers: list[object] = []
     requested_teams: list[object] = []
+    review_comments: int | None = None
+    updated_at: str | None = None
 
 
 class _User(EventShape):
@@ -199,6 +221,50 @@ class _Merged(EventShape):
     merged: bool = True
 
 
+_THREADS = """
+query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      reviewThreads(first: 100, after: $after) {
+        nodes { isResolved }
+        pageInfo { hasNextPage endCursor }
+      }
+    }
+  }
+}"""
+"""The REST API does not say which threads are resolved."""
+
+
+class _Thread(EventShape):
+    is_resolved: bool = Field(alias="isResolved")
+
+
+class _Page(EventShape):
+    has_next: bool = Field(alias="hasNextPage")
+    end: str | None = Field(alias="endCursor")
+
+
+class _Threads(EventShape):
+    nodes: list[_Thread]
+    page: _Page = Field(alias="pageInfo")
+
+
+class _PullThreads(EventShape):
+    threads: _Threads = Field(alias="reviewThreads")
+
+
+class _RepositoryThreads(EventShape):
+    pull: _PullThreads = Field(alias="pullRequest")
+
+
+class _ThreadsData(EventShape):
+    repository: _RepositoryThreads
+
+
+class _ThreadsAnswer(EventShape):
+    data: _ThreadsData
+
+
 class PullRequestsOfHostA:
     """`HostPullRequests` of host A. `name` is the replica's name of the repository."""
 
@@ -226,7 +292,7 @@ class PullRequestsOfHostA:
         if detail.state != "open":
             return detail
         review, checks = self._review(pull, now), self._checks(pull.head.sha, now)
-        return await with_state(detail, pull.mergeable, review, checks)
+        return await with_state(detail, pull.mergeable, review, checks, self._unresolved(pull, now))
 
     async def create(
         self, head: str, base: str, title: str, body: str, *, draft: bool
@@ -276,6 +342,28 @@ class PullRequestsOfHostA:
         if "APPROVED" in last.values():
             return "approved"
         return "required" if pull.requested_reviewers or pull.requested_teams else None
+
+    async def _unresolved(self, pull: _Pull, now: bool) -> int | None:
+        """Return the number of unresolved threads, without a query where nobody has commented."""
+        if not pull.review_comments:
+            return pull.review_comments
+        name = f"threads {pull.number} {pull.updated_at} {pull.review_comments}"
+        return await self._api.cached(
+            name, lambda: if_counted(self._count(pull.number)), THREADS_SECONDS, now=now
+        )
+
+    async def _count(self, number: int) -> int:
+        owner, _, name = self._api.repository.partition("/")
+        count, after = 0, None
+        for _ in range(MOST_PAGES):
+            variables = {"owner": owner, "name": name, "number": number, "after": after}
+            answer = await self._api.query(_THREADS, variables, _ThreadsAnswer)
+            threads = answer.data.repository.pull.threads
+            count += sum(not thread.is_resolved for thread in threads.nodes)
+            after = threads.page.end
+            if not threads.page.has_next:
+                break
+        return count
 
     async def _checks(self, sha: str, now: bool) -> PullRequestChecks:
         """Return the check runs, and the statuses that older tools set."""
@@ -329,6 +417,8 @@ class _MergeRequest(EventShape):
     has_conflicts: bool | None = None
     reviewers: list[object] | None = None
     head_pipeline: _Pipeline | None = None
+    user_notes_count: int | None = None
+    updated_at: str | None = None
 
 
 class _Approvals(EventShape):
@@ -341,6 +431,15 @@ class _StatusB(EventShape):
     status: str
     target_url: str | None = None
     allow_failure: bool | None = None
+
+
+class _Note(EventShape):
+    resolvable: bool = False
+    resolved: bool = False
+
+
+class _Discussion(EventShape):
+    notes: list[_Note] = []
 
 
 class _Project(EventShape):
@@ -375,9 +474,8 @@ class PullRequestsOfHostB:
         mergeable = _MERGEABLE.get(request.merge_status or "")
         if request.has_conflicts:
             mergeable = False
-        return await with_state(
-            detail, mergeable, self._review(request, now), self._checks(request, now)
-        )
+        review, checks = self._review(request, now), self._checks(request, now)
+        return await with_state(detail, mergeable, review, checks, self._unresolved(request, now))
 
     async def create(
         self, head: str, base: str, title: str, body: str, *, draft: bool
@@ -432,6 +530,27 @@ class PullRequestsOfHostB:
         left = approvals is not None and approvals.approvals_left
         required = request.detailed_merge_status == "not_approved"
         return "required" if left or required or request.reviewers else None
+
+    async def _unresolved(self, request: _MergeRequest, now: bool) -> int | None:
+        """Return the number of unresolved threads, without a call where nobody has commented.
+
+        `blocking_discussions_resolved` is true also where the project does not require it.
+        """
+        if request.user_notes_count == 0:
+            return 0
+        name = f"threads {request.iid} {request.updated_at} {request.user_notes_count}"
+        return await self._api.cached(
+            name, lambda: if_counted(self._count(request.iid)), THREADS_SECONDS, now=now
+        )
+
+    async def _count(self, number: int) -> int:
+        path = f"/merge_requests/{number}/discussions"
+        pages = await self._api.pages(path, list[_Discussion], now=True)
+        return sum(
+            any(note.resolvable and not note.resolved for note in discussion.notes)
+            for page in pages
+            for discussion in page
+        )
 
     async def _checks(self, request: _MergeRequest, now: bool) -> PullRequestChecks:
         """Return the statuses of the newest commit: jobs of pipelines, and those of other tools."""

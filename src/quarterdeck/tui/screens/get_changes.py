@@ -20,6 +20,7 @@ from quarterdeck.store.git import (
     has_pull_requests,
     local_branch,
 )
+from quarterdeck.store.status import threads_words
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.actions.replicas import GETTING
@@ -186,7 +187,8 @@ class GetChangesScreen(ActionScreen[None]):
                 else "The source is a directory: fetch or merge, then push from there"
             )
             return ActionChoice(f"Open a pull request of {branch}", f"into {base}", why)
-        notes = [words for words in (review_words(found), checks_words(found)) if words]
+        facts = (review_words(found), threads_words(found.unresolved_threads), checks_words(found))
+        notes = [words for words in facts if words]
         fix = keyed("; {get.fix} asks the agent to fix them") if found.checks.failed else ""
         label = f"Pull request #{found.number}: {one_line(found.title)}"
         return ActionChoice(label, f"{', '.join([found.state, *notes])}{fix}")

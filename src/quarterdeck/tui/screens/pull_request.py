@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from quarterdeck.store.pull_requests import PullRequestStore, left_out
 from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.status import threads_words
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.actions.replicas import MERGING
@@ -133,7 +134,8 @@ class PullRequestScreen(ActionScreen[str]):
         ]
         if pull.mergeable is False:
             lines.append(Text(f"conflicts with {one_line(pull.base)}"))
-        lines += [Text(words) for words in (review_words(pull), checks_words(pull)) if words]
+        facts = (review_words(pull), threads_words(pull.unresolved_threads), checks_words(pull))
+        lines += [Text(words) for words in facts if words]
         failed = pull.checks.failed
         for check in failed[:MOST_CHECKS]:
             lines.append(Text(f"  {one_line(check.name)}").append(f"  {_link(check.url)}", "dim"))

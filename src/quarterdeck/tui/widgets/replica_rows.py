@@ -104,8 +104,8 @@ def _tail(state: "ReplicaState", left: int, *, narrow: bool) -> tuple[str, ListC
     branch = "" if state.branch.endswith(f"/{state.name}") else one_line(state.branch)
     distance = distance_of(state)
     both = " ".join(part for part in (branch, distance) if part)
-    pull = _pull(state)
-    tails = ((both, pull), (distance, pull), ("", pull), (distance, ListCell("")))
+    pull, brief = _pull(state), _pull(state, brief=True)
+    tails = ((both, pull), (distance, pull), ("", pull), ("", brief), (distance, ListCell("")))
     fitting = (tail for tail in tails if cell_len(" ".join(_texts(*tail))) <= left)
     return next((tail for tail in fitting if not (narrow and tail[0])), ("", ListCell("")))
 
@@ -114,9 +114,11 @@ def _texts(tail: str, pull: ListCell) -> list[str]:
     return [text for text in (tail, pull.text) if text]
 
 
-def _pull(state: "ReplicaState") -> ListCell:
+def _pull(state: "ReplicaState", *, brief: bool = False) -> ListCell:
     mark = pull_mark(state)
-    return ListCell(mark.sign, mark.color) if mark is not None else ListCell("")
+    if mark is None:
+        return ListCell("")
+    return ListCell((brief and mark.brief) or mark.sign, mark.color)
 
 
 def group_line(name: str, states: "Sequence[ReplicaState]", width: int) -> Line:
