@@ -45,6 +45,28 @@ def test_the_policy_of_a_replica(qd, service) -> None:
     qd("env", "rm", "-y", "careful")
 
 
+def test_the_cost_limit_of_a_replica(qd, service) -> None:
+    qd("env", "create", "costly", "--cost-limit", "10")
+    qd("replica", "create", "--name", "priced", "--env", "costly")
+    policy = "policy   ask (of the environment)\n"
+    show = ("replica", "permissions", "priced")
+    assert qd(*show) == policy + "cost     $10.00 (of the environment)\n"
+    assert qd(*show, "--cost-limit", "$2.5") == policy + "cost     $2.50 (of the replica)\n"
+    assert qd(*show, "--cost-limit", "none") == policy + "cost     none (of the replica)\n"
+    changed = qd(*show, "--cost-limit", "environment", "--json")
+    assert json.loads(changed)["effective"]["cost_limit"] == 10
+    refused = service.qd(*show, "--cost-limit", "much")
+    assert refused.code == 2 and "Not an amount in dollars" in refused.err
+    assert "cost limit     $10.00\n" in qd("env", "show", "costly")
+    qd("env", "edit", "costly", "--cost-limit", "none")
+    assert "cost limit     none\n" in qd("env", "show", "costly")
+    qd("env", "edit", "costly", "--clear", "cost-limit")
+    assert "cost limit" not in qd("env", "show", "costly")
+    assert qd(*show) == policy
+    qd("replica", "rm", "-y", "priced")
+    qd("env", "rm", "-y", "costly")
+
+
 @pytest.mark.long
 def test_the_rules_of_an_environment(qd) -> None:
     qd("env", "create", "ruled", "--allow", "npm test *")

@@ -86,7 +86,7 @@ def ask(times, **call):
     return "end_turn"
 
 
-session = {"mode": "ask", "effort": "low"}
+session = {"mode": "ask", "effort": "low", "cost": 0.0}
 MODES = [
     {"id": "ask", "name": "Ask first", "description": "Asks before it acts."},
     {"id": "edits", "name": "Accept edits"},
@@ -132,6 +132,11 @@ def prompt(message):
     elif text == "settings":
         say(f"settings {session['mode']} {session['effort']}")
         reason = "end_turn"
+    elif priced := re.fullmatch(r"cost ([\d.]+)( wait)?", text):
+        session["cost"] += float(priced[1])
+        cost = {"amount": session["cost"], "currency": "USD"}
+        update(sessionUpdate="usage_update", used=1, size=2, cost=cost)
+        reason = canceled_or_let_go() if priced[2] else "end_turn"
     elif text == "leave":
         session["mode"] = "edits"
         update(sessionUpdate="current_mode_update", currentModeId="edits")

@@ -59,6 +59,9 @@ async def test_a_policy_is_read_and_changed_in_parts(world: World) -> None:
     ("body", "details"),
     [
         ({"policy": "some"}, "policy"),
+        ({"cost_limit": -1}, "cost_limit"),
+        ({"cost_limit": 1e9}, "cost_limit"),
+        ({"cost_limit": "much"}, "cost_limit"),
         ({"add_rules": [{"action": "ask", "pattern": "ls"}]}, "add_rules.0.action"),
         ({"add_rules": [{"action": "allow", "pattern": "ls; rm"}]}, "add_rules: A pattern is"),
         ({"add_rules": [{"action": "allow", "pattern": "* x"}]}, "add_rules: A pattern begins"),
@@ -100,6 +103,54 @@ async def test_what_comes_from_the_environment(world: World) -> None:
     assert answer.json()["environment"]["permission_rules"] == []
     changed = await change(world, made, policy=None)
     assert changed["effective"] == {"policy": "all", "rules": [STATUS, PUSH, MAKE]}
+
+
+async def test_a_cost_limit_is_that_of_the_replica_or_of_its_environment(world: World) -> None:
+    source = await environment(world, name="s", cost_limit=5)
+    got = (await world.client.get(f"/v1/environments/{source}")).json()["environment"]
+    assert got["cost_limit"] == 5
+    body = {"scope": "user", "source_environment_id": source, "cost_limit": 7}
+    personal = await environment(world, name="p", **body)
+    made = await world.create(wait=False, environment_id=personal)
+    changed = await change(world, made)
+    assert changed["environment"]["cost_limit"] == changed["effective"]["cost_limit"] == 5
+    assert "cost_limit" not in changed
+    changed = await change(world, made, cost_limit=2.5)
+    assert (changed["cost_limit"], changed["effective"]["cost_limit"]) == (2.5, 2.5)
+    changed = await change(world, made, cost_limit=0, policy="edits")
+    assert changed["cost_limit"] == 0 and "cost_limit" not in changed["effective"]
+    await world.client.patch(f"/v1/environments/{source}", json={"cost_limit": None})
+    assert (await change(world, made, cost_limit=None))["effective"]["cost_limit"] == 7
+    await world.client.patch(f"/v1/environments/{source}", json={"cost_limit": 0})
+    assert "cost_limit" not in (await change(world, made))["effective"]
+
+
+async def test_a_turn_over_the_cost_limit_is_stopped_and_goes_on_when_it_is_raised(
+    scripted: World,
+) -> None:
+    world, made = scripted, await scripted.create()
+
+    async def ended() -> list[str]:
+        return [
+            one["error"] or one["stopReason"] for one in await history(world, made, "turn-result")
+        ]
+
+    async def failed() -> bool:
+        got = (await world.client.get(f"/v1/replica/{made}")).json()["replica"]
+        return got["turn_failed"] and not got["working"]
+
+    await change(world, made, cost_limit=1)
+    await world.send(made, "cost 1.5 wait")
+    await world.send(made, "cost 0.25")
+    await eventually(failed, "the limit")
+    stopped = "The cost limit of $1.00 is reached: $1.50 so far. Raise or remove it to go on."
+    assert await ended() == [stopped]
+    await change(world, made, cost_limit=2)
+
+    async def went_on() -> bool:
+        return await ended() == [stopped, "end_turn"]
+
+    await eventually(went_on, "the message that waited")
 
 
 async def asks(world: World, made: str, command: str) -> None:

@@ -66,17 +66,20 @@ def test_the_policy_is_changed_also_while_a_question_is_open(shop: Shop) -> None
 
 def test_what_the_environment_says_is_shown(shop: Shop) -> None:
     name = uuid4().hex
-    settings = ("--permissions", "edits", "--reject", "git push")
+    settings = ("--permissions", "edits", "--reject", "git push", "--cost-limit", "5")
     assert shop.qd("env", "create", name, *settings).code == 0
     first = ("--env", name, "--agent", "scripted", "--name", "guided", "--wait")
     assert shop.qd("replica", "create", *first).code == 0
     with shop.plain() as talk:
         talk.until("Type help")
-        talk.type("open guided", "permissions", "quit")
-        assert talk.until("To change the policy")[-3:-1] == [
+        talk.type("open guided", "permissions", "permissions cost", "much", "2.5", "quit")
+        assert talk.until("To change the policy")[-4:-1] == [
             "Policy of the environment: edits, allow edits of workspace files.",
+            "Cost limit of the environment: $5.00.",
             "Of the environment: reject git push",
         ]
+        talk.until("Not an amount in dollars, such as 5 or 2.50.")
+        talk.until("Cost limit: $2.50.")
         assert talk.finish() == 0
     assert shop.qd("replica", "rm", "--yes", "guided").code == 0
     assert shop.qd("env", "rm", "--yes", name).code == 0

@@ -54,10 +54,14 @@ class Given:
         rules = [rule for rule in before.rules if rule not in change.remove_rules]
         policy = change.policy if "policy" in change.model_fields_set else before.policy
         environment = before.environment
-        effective = Permissions(policy=policy or environment.policy)
+        cost_limit = before.cost_limit
+        if "cost_limit" in change.model_fields_set:
+            cost_limit = change.cost_limit
+        effective = Permissions(policy=policy or environment.policy, cost_limit=cost_limit)
         self.permissions = ReplicaPermissions(
             policy=policy,
             rules=[*rules, *change.add_rules],
+            cost_limit=cost_limit,
             environment=environment,
             effective=effective,
         )
@@ -154,6 +158,12 @@ async def test_rules_are_listed_added_and_removed(frozen: FrozenCockpit, given: 
         await press(["alt+r"])
         await shows("Permissions of alpha", "Policy: edits, allow edits of workspace files (env")
         assert "reject git push (environment)" in screen_text(frozen)
+        await press([*"cost", "enter"])
+        await shows("Dollars that its agents may cost")
+        await press([*"much", "enter"])
+        await shows("Not an amount in dollars")
+        await press([*["backspace"] * 4, *"2.5", "enter"])
+        await shows("Cost limit: $2.50")
         await press(["a", "d", "d", "enter"])
         await shows("Allow commands")
         await press([*"ls;", "enter"])

@@ -15,6 +15,8 @@ from quarterdeck.wire.permissions import (
     PermissionPolicy,
     PermissionRule,
     ReplicaPermissions,
+    cost_limit_words,
+    read_cost_limit,
 )
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 POLICIES = [policy.value for policy in PermissionPolicy]
 _INHERITED = "environment"
+_NONE = "none"
 
 
 class _Pattern(click.ParamType[str]):
@@ -33,6 +36,39 @@ class _Pattern(click.ParamType[str]):
         except PatternError as e:
             self.fail(str(e), param, ctx)
         return str(value)
+
+
+class _Dollars(click.ParamType[float | str]):
+    """An amount in dollars, or one of some words."""
+
+    name = "dollars"
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
+        if value in self._words:
+            return value
+        try:
+            return read_cost_limit(str(value)) or 0.0
+        except ValueError as e:
+            self.fail(str(e), param, ctx)
+
+
+cost_limit_option = click.option(
+    "--cost-limit",
+    metavar="DOLLARS",
+    type=_Dollars(_NONE),
+    help="Stop agents of a replica that have cost as much; none: no limit.",
+)
+"""`cost_limit`: dollars, or `none`."""
+
+
+def dollars_of(given: float | str) -> float:
+    """Return the value of the option as the interface has it: 0 is no limit."""
+    return 0.0 if given == _NONE else float(given)
 
 
 rule_options = combined(
@@ -77,6 +113,12 @@ def shown_rules(rules: Iterable[PermissionRule]) -> str:
     type=click.Choice([*POLICIES, _INHERITED]),
     help="What agents may do without asking; environment: as its environment says.",
 )
+@click.option(
+    "--cost-limit",
+    metavar="DOLLARS",
+    type=_Dollars(_NONE, _INHERITED),
+    help="Stop its agents when they have cost as much; none: no limit; environment: as it says.",
+)
 @rule_options
 @remove_rule_option
 @replica_argument
@@ -85,14 +127,17 @@ def permissions(
     common: Common,
     replica: str,
     policy: str | None,
+    cost_limit: float | str | None,
     allow: tuple[str, ...],
     reject: tuple[str, ...],
     remove_rule: tuple[str, ...],
 ) -> None:
-    """Show which permission requests are answered without asking, or change that."""
+    """Show what agents may do without asking, and what they may cost, or change that."""
     given: dict[str, Any] = {}
     if policy is not None:
         given["policy"] = None if policy == _INHERITED else policy
+    if cost_limit is not None:
+        given["cost_limit"] = None if cost_limit == _INHERITED else dollars_of(cost_limit)
     if allow or reject:
         given["add_rules"] = rules_of(allow, reject)
 
@@ -110,6 +155,12 @@ def permissions(
         return
     origin = "replica" if answer.policy else "environment"
     print_text(f"policy   {answer.effective.policy} (of the {origin})")
+    if answer.cost_limit is not None:
+        print_text(f"cost     {cost_limit_words(answer.cost_limit)} (of the replica)")
+    elif answer.environment.cost_limit is not None:
+        print_text(
+            f"cost     {cost_limit_words(answer.environment.cost_limit)} (of the environment)"
+        )
     rows = [
         [rule.action, safe_line(rule.pattern), origin]
         for origin, rules in (

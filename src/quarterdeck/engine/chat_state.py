@@ -141,6 +141,8 @@ class ChatFold:
     def __init__(self) -> None:
         self.chats: dict[UUID, EngineChat] = {}
         self.deleted: set[UUID] = set()
+        self.spent = 0.0
+        """Cost of all turns in dollars, as far as their agents reported it."""
         self._messages: dict[UUID, DeliverMessage] = {}
 
     def visit(self, type: str, line: bytes) -> None:
@@ -217,6 +219,14 @@ class ChatFold:
                 chat.last = message
 
     def _delta(self, payload: dict[str, Any]) -> None:
+        match payload["event"]:
+            case {
+                "type": AgentEventType.TURN_RESULT,
+                "payload": {"cost": {"amount": float() | int() as amount, "currency": "USD"}},
+            }:
+                self.spent += amount
+            case _:
+                pass
         chat = self._find(payload)
         if chat is None or (turn := chat.open_turn) is None:
             return

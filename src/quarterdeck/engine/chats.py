@@ -19,6 +19,7 @@ from quarterdeck.engine.agent_session import AgentPlace
 from quarterdeck.engine.chat_state import ChatFold, EngineChat
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.journal import EntryTooLargeError, Journal, JournalDraft, JournalNote, event
+from quarterdeck.engine.running_turn import Budget
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.engine.turns import ChatRunner
 from quarterdeck.wire.base import utc_now
@@ -59,6 +60,7 @@ class ChatRegistry:
         self._deleted = fold.deleted
         self.held = held
         self._restored = restored
+        self._budget = Budget(fold.spent, lambda: place.permissions().cost_limit)
         self._runners = {id: self._runner(state) for id, state in fold.chats.items()}
 
     @property
@@ -154,9 +156,14 @@ class ChatRegistry:
         return _place_of(runner.chat, message.message_id)
 
     async def review_questions(self) -> None:
-        """Answer the agents' open questions that the permission policy, which has changed, decides."""
+        """Answer the agents' open questions that the permissions, which have changed, decide.
+
+        Run what a cost limit held back.
+        """
         for runner in list(self._runners.values()):
             await runner.review_questions()
+        if self._started:
+            self.start()
 
     async def stop(self, by_request: bool = False) -> None:
         """End every turn and agent; queues stay for the next engine.
@@ -191,7 +198,13 @@ class ChatRegistry:
 
     def _runner(self, state: EngineChat) -> ChatRunner:
         return ChatRunner(
-            state, self._place, self._publish, self._tasks, self._on_turn_end, lambda: self.held
+            state,
+            self._place,
+            self._publish,
+            self._tasks,
+            self._on_turn_end,
+            lambda: self.held,
+            self._budget,
         )
 
     # For the commands

@@ -1,12 +1,13 @@
-"""The running turn of a chat, and what turns take: time, model and cost."""
+"""The running turn of a chat, what turns take (time, model and cost), and what they may cost."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import isfinite
 from time import monotonic
 from typing import Any
 
-from quarterdeck.agents.port import TurnOutcome
+from quarterdeck.agents.port import AgentSession, ModelSession, StopReason, TurnOutcome
 from quarterdeck.engine import turn_events
 from quarterdeck.engine.chat_state import EngineChat, LastMessage
 from quarterdeck.engine.journal import JournalDraft
@@ -37,6 +38,14 @@ class RunningTurn:
         self._taken: DeliverMessage | None = None
         self.gives_way = False
         """Whether it is interrupted for the next message, so that a goal stays active."""
+        self.too_expensive = False
+        """Whether it is interrupted because the cost limit is reached."""
+
+    def limited(self, outcome: TurnOutcome, budget: "Budget") -> TurnOutcome:
+        """Return the outcome; that of a turn which the cost limit has stopped is a failure."""
+        if not self.too_expensive or outcome.stop_reason != StopReason.CANCELLED:
+            return outcome
+        return replace(outcome, stop_reason=StopReason.FAILED, error=budget.reason())
 
     def take(self, message: DeliverMessage) -> None:
         """Note that the agent has a message that was put into the turn; `shown` has its entries."""
@@ -52,6 +61,42 @@ class RunningTurn:
         return turn_events.steered(chat, self.message, message)
 
 
+DOLLARS = "USD"
+
+
+class Budget:
+    """What the agents of a workspace have cost in dollars, and how much they may.
+
+    `spent` is the cost of the turns that an earlier engine ran, `limit` returns the current limit. Only
+    what agents report while they work is counted.
+    """
+
+    def __init__(self, spent: float, limit: Callable[[], float | None]) -> None:
+        self.spent = spent
+        self._limit = limit
+
+    @property
+    def reached(self) -> bool:
+        """Whether there is a limit, and no turn may run because of it."""
+        limit = self._limit()
+        return limit is not None and self.spent >= limit
+
+    def reason(self) -> str:
+        """Return why nothing is run, and what to do."""
+        limit = self._limit() or 0.0
+        return (
+            f"The cost limit of ${limit:.2f} is reached: ${self.spent:.2f} so far."
+            " Raise or remove it to go on."
+        )
+
+    def warning(self, meter: "TurnMeter") -> str | None:
+        """Return that an agent's turns are not limited, if there is a limit to say so of."""
+        limit = self._limit()
+        if limit is None or meter.currency == DOLLARS:
+            return None
+        return f"The agent does not report its cost in dollars: the limit of ${limit:.2f} does not stop it."
+
+
 class TurnMeter:
     """Measures one turn after the other.
 
@@ -59,9 +104,11 @@ class TurnMeter:
     only when the total before the turn is: after a restart of the engine, from the second turn on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget
         self._total: float | None = None
-        self._currency = ""
+        self.currency = ""
+        """Currency of the reported cost; empty when none was reported."""
         self._before: float | None = None
         self._began = monotonic()
         self.model: str | None = None
@@ -86,7 +133,10 @@ class TurnMeter:
             } if isfinite(amount) and amount >= 0 and currency.isalpha():
                 if self._before is not None and amount < self._before:
                     self._before = 0.0  # a restarted agent counts from zero
-                self._total, self._currency = float(amount), currency
+                if self._budget is not None and self._total is not None and currency == DOLLARS:
+                    last = self._total if amount >= self._total else 0.0
+                    self._budget.spent += amount - last
+                self._total, self.currency = float(amount), currency
             case _:
                 pass
 
@@ -94,6 +144,20 @@ class TurnMeter:
         """Return the values of the turn for its `TurnResult`."""
         cost = None
         if self._before is not None and self._total is not None and self._total > self._before:
-            cost = TurnCost(amount=round(self._total - self._before, 6), currency=self._currency)
+            cost = TurnCost(amount=round(self._total - self._before, 6), currency=self.currency)
         took = round((monotonic() - self._began) * 1000)
         return {"duration_ms": took, "model": self.model, "cost": cost}
+
+
+def usual_model(session: AgentSession) -> str | None:
+    """Return the model that an agent uses unless another one is chosen; None when it is not known."""
+    offer = session.models if isinstance(session, ModelSession) else None
+    return offer.default if offer else None
+
+
+def with_uploads(text: str, uploads: list[str]) -> str:
+    """Return a prompt that names the files which come with it."""
+    if not uploads:
+        return text
+    files = "\n".join(f"- {path}" for path in uploads)
+    return f"{text}\n\nFiles that come with this message:\n{files}".lstrip()

@@ -183,6 +183,17 @@ def restored(chat: EngineChat, text: str) -> JournalDraft:
     return delta(chat.record.id, None, agent_event)
 
 
+def noted(chat: EngineChat, text: str) -> JournalDraft:
+    """Return a notice for the person as an entry of the transcript."""
+    notice = AgentEvent(timestamp=utc_now(), type=AgentEventType.NOTICE, payload={"text": text})
+    return delta(chat.record.id, None, notice)
+
+
+def held_back(chat: EngineChat, reason: str) -> tuple[JournalDraft, JournalDraft]:
+    """Return that messages of a chat are not run, and why: it needs the person."""
+    return noted(chat, reason), updated(chat, turn_failed=True)
+
+
 def notices_changed(chat: EngineChat) -> JournalNote:
     """Return the note of notices that the agent has not received yet."""
     return note(NOTICES_NOTE, {"chatId": str(chat.record.id), "notices": chat.notices})

@@ -31,7 +31,13 @@ from quarterdeck.engine.goals import Goals
 from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
 from quarterdeck.engine.questions import Questions
 from quarterdeck.engine.redaction import StreamRedactor
-from quarterdeck.engine.running_turn import RunningTurn, TurnMeter
+from quarterdeck.engine.running_turn import (
+    Budget,
+    RunningTurn,
+    TurnMeter,
+    usual_model,
+    with_uploads,
+)
 from quarterdeck.engine.settings import SettingsOfChat
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.wire.chats import GoalStatus, Interrupted
@@ -66,6 +72,7 @@ class ChatRunner:
         tasks: TaskOwner,
         on_turn_end: Callable[[], None],
         held: Callable[[], bool],
+        budget: Budget,
     ) -> None:
         self.chat = chat
         provider = chat.record.provider
@@ -75,13 +82,15 @@ class ChatRunner:
             lambda: place.catalog().native_goals(provider),
         )
         self._held = held
+        self._budget = budget
+        self._warned = False
         self._publish = publish
         self._tasks = tasks
         self._on_turn_end = on_turn_end
         self._agent = AgentSessionHolder(place, chat, self._hear, self.wake)
         self._pieces = StreamRedactor(place.credentials)
         self._offer: ModelOffer | None = None
-        self._meter = TurnMeter()
+        self._meter = TurnMeter(budget)
         self.settings = SettingsOfChat(chat, publish)
         self._turn: RunningTurn | None = None
         self._worker: asyncio.Task[None] | None = None
@@ -95,7 +104,7 @@ class ChatRunner:
         if self._stopping or (self._worker is not None and not self._worker.done()):
             return
         chat = self.chat
-        if chat.open_turn is not None or self._more or chat.record.processing:
+        if chat.open_turn is not None or self._more or chat.record.processing or self._must_tell:
             self._worker = self._tasks.start(self._work(), f"chat {chat.record.id}")
 
     @property
@@ -150,7 +159,7 @@ class ChatRunner:
         """
         prompt = Prompt(
             message_id=str(message.message_id),
-            text=_with_uploads(message.text, message.uploads or []),
+            text=with_uploads(message.text, message.uploads or []),
             images=message.images or [],
         )
         try:
@@ -250,11 +259,20 @@ class ChatRunner:
                 await self._run(message)
             else:  # the next turn was canceled or paused after the last one announced it
                 await self._publish(turn_events.updated(self.chat, processing=False), durable=True)
+        if self._must_tell:
+            held = turn_events.held_back(self.chat, self._budget.reason())
+            await self._publish(*held, durable=True)
+
+    @property
+    def _must_tell(self) -> bool:
+        """Whether the cost limit holds messages back, and no failed turn says so."""
+        waiting = bool(self.chat.queue) or self.goals.active
+        return waiting and self._budget.reached and not self.chat.record.turn_failed
 
     @property
     def _more(self) -> bool:
         """Whether another turn will follow."""
-        if self._stopping or self._retired or self._held():
+        if self._stopping or self._retired or self._held() or self._budget.reached:
             return False
         return bool(self.chat.queue) or self.goals.active or self._agent.own_turn_waits
 
@@ -306,7 +324,7 @@ class ChatRunner:
             turn_events.turn_began(self.chat, turn.last_message.text, turn.plan_waits),
             turn_events.turn_head(message),
         )
-        turn.outcome = await self._outcome(turn)
+        turn.outcome = turn.limited(await self._outcome(turn), self._budget)
         await self._finish(turn, turn.outcome)
 
     async def _outcome(self, turn: RunningTurn) -> TurnOutcome:
@@ -347,7 +365,7 @@ class ChatRunner:
             session = self._agent.session
             if session is None:  # it was dropped, and what it did with it
                 return TurnOutcome(StopReason.CANCELLED)
-            self._meter.model = self.chat.model or _usual_model(session)
+            self._meter.model = self.chat.model or usual_model(session)
             await self._agent.keep_checkpoints(message)  # it may have changed files before
             own = Prompt(message_id=str(message.message_id), text="", own_turn=True)
             return await session.prompt(own)
@@ -365,7 +383,7 @@ class ChatRunner:
             self.chat.thinking_level = message.thinking_level
         prompt = Prompt(
             message_id=str(message.message_id),
-            text="\n\n".join([*turn.notices, _with_uploads(turn.prompt, message.uploads or [])]),
+            text="\n\n".join([*turn.notices, with_uploads(turn.prompt, message.uploads or [])]),
             images=message.images or [],
             plan_mode=message.plan_mode,
             model=model,
@@ -415,7 +433,7 @@ class ChatRunner:
         """Prompt with the chosen model, which later messages keep unless the agent cannot use it."""
         before = self.chat.model
         await self._choose(chosen)
-        self._meter.model = prompt.model or _usual_model(session)
+        self._meter.model = prompt.model or usual_model(session)
         try:
             outcome = await session.prompt(prompt)
         except AgentUnavailableError:
@@ -443,7 +461,7 @@ class ChatRunner:
         message, chat = turn.message, self.chat
         cancelled = outcome.stop_reason == StopReason.CANCELLED
         failed = outcome.stop_reason == StopReason.FAILED
-        keeps_goal = self._stopping or turn.gives_way
+        keeps_goal = self._stopping or turn.gives_way or turn.too_expensive
         self.goals.settle(outcome, cut_off=keeps_goal, lost=turn.lost)
         if outcome.goal is not None and outcome.goal.status == GoalStatus.ACTIVE:
             await self._report_goal_end()
@@ -463,6 +481,9 @@ class ChatRunner:
             drafts.append(turn_events.interrupted(chat))
         last_text = turn.last_message.text or None
         notes: list[JournalNote] = []
+        if not self._warned and (warning := self._budget.warning(self._meter)) is not None:
+            self._warned = True
+            drafts.insert(-1, turn_events.noted(chat, warning))
         if turn.notices and turn.prompting and outcome.asked and not failed:
             chat.notices = [notice for notice in chat.notices if notice not in turn.notices]
             notes.append(turn_events.notices_changed(chat))
@@ -505,6 +526,9 @@ class ChatRunner:
         elif self._questions.waiting is not self.chat.record.awaiting_input:
             drafts.append(turn_events.updated(self.chat, awaiting_input=self._questions.waiting))
         await self._publish(*drafts, relaxed=True)
+        if turn is not None and self._budget.reached and not turn.interrupting:
+            turn.too_expensive = turn.interrupting = True
+            self._tasks.start(self._end(turn), "cost limit")
         if turn is not None and turn.prompting:
             await self.settings.hear(agent_event, self._agent.session)
 
@@ -570,18 +594,6 @@ async def _in_time(ended: asyncio.Event) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _usual_model(session: AgentSession) -> str | None:
-    offer = session.models if isinstance(session, ModelSession) else None
-    return offer.default if offer else None
-
-
-def _with_uploads(text: str, uploads: list[str]) -> str:
-    if not uploads:
-        return text
-    files = "\n".join(f"- {path}" for path in uploads)
-    return f"{text}\n\nFiles that come with this message:\n{files}".lstrip()
 
 
 def _sentence(error: AgentError) -> str:

@@ -386,7 +386,7 @@ COMMANDS = {
     "rewind": Command(replicas.rewind, "restore its files as they were at the start of a turn."),
     "permissions": Command(
         replicas.permissions,
-        "what is answered without asking you; with a word, change the policy or the rules.",
+        "what is answered without asking you; with a word, change the policy, the rules or the cost limit.",
         words=replicas.PERMISSION_WORDS,
     ),
     "resend": Command(_resend, "send messages again that may not have arrived."),

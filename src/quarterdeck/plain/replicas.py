@@ -15,6 +15,8 @@ from quarterdeck.wire.permissions import (
     PermissionPolicy,
     PermissionRule,
     ReplicaPermissions,
+    cost_limit_words,
+    read_cost_limit,
 )
 
 
@@ -161,6 +163,7 @@ PERMISSION_WORDS = (
     "allow",
     "reject",
     "remove",
+    "cost",
 )
 """What may follow `permissions`."""
 
@@ -176,7 +179,8 @@ async def permissions(session: Session, rest: str) -> None:
             session.say(*_permission_lines(await commands.permissions(replica.id)))
             session.say(
                 "To change the policy, type permissions and ask, edits, all or environment; "
-                "for the rules, permissions and allow, reject or remove."
+                "for the rules, permissions and allow, reject or remove; for the cost limit, "
+                "permissions cost."
             )
             return
         case "allow" | "reject":
@@ -187,6 +191,8 @@ async def permissions(session: Session, rest: str) -> None:
                 session.say("The replica has no rules of its own.")
                 return
             change = ChangePermissions(remove_rules=[await _choose_rule(session, rules)])
+        case "cost":
+            change = ChangePermissions(cost_limit=await _ask_cost_limit(session))
         case _:
             change = ChangePermissions(policy=None if rest == INHERITED else PermissionPolicy(rest))
     session.say(*_permission_lines(await commands.change_permissions(replica.id, change)))
@@ -209,6 +215,19 @@ async def _ask_rule(session: Session, action: Literal["allow", "reject"]) -> Per
                 return PermissionRule(action=action, pattern=pattern)
 
 
+async def _ask_cost_limit(session: Session) -> float | None:
+    """Ask for a cost limit until it is one."""
+    with session.dialog():
+        while True:
+            text = await session.ask(
+                "Dollars that its agents may cost (0 for no limit, empty as the environment says):"
+            )
+            try:
+                return read_cost_limit(text)
+            except ValueError as error:
+                session.say(str(error))
+
+
 async def _choose_rule(session: Session, rules: list[PermissionRule]) -> PermissionRule:
     with session.dialog():
         session.say(*_numbered_rules(rules))
@@ -222,6 +241,10 @@ def _permission_lines(permissions: ReplicaPermissions) -> Iterator[str]:
     policy, environment = permissions.effective.policy, permissions.environment
     origin = "" if permissions.policy else " of the environment"
     yield f"Policy{origin}: {policy}, {POLICIES[policy]}."
+    if permissions.cost_limit is not None:
+        yield f"Cost limit: {cost_limit_words(permissions.cost_limit)}."
+    elif environment.cost_limit is not None:
+        yield f"Cost limit of the environment: {cost_limit_words(environment.cost_limit)}."
     yield from _numbered_rules(permissions.rules)
     yield from (f"Of the environment: {one_line(rule.line)}" for rule in environment.rules)
     if not (permissions.rules or environment.rules):

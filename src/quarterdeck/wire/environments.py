@@ -15,7 +15,13 @@ from quarterdeck.wire.base import (
     Text,
     Timestamp,
 )
-from quarterdeck.wire.permissions import PermissionPolicy, PermissionRule, PushPolicy, Rules
+from quarterdeck.wire.permissions import (
+    CostLimit,
+    PermissionPolicy,
+    PermissionRule,
+    PushPolicy,
+    Rules,
+)
 
 GLOBAL = "global"
 """The organization's global environment in paths."""
@@ -58,6 +64,8 @@ class Environment(Record):
     """What agents may do without asking; null: as the global environment says, else `ask`."""
     permission_rules: list[PermissionRule] = []
     """Rules by which commands are allowed or rejected without asking."""
+    cost_limit: float | None = None
+    """Dollars that the agents of each replica may cost; null: as the global environment says."""
     source_environment_id: Id | None = None
     """Shared environment that a personal one inherits from."""
     variable_count: int = 0
@@ -112,6 +120,8 @@ class _Settings(Body):
     permission_rules: Rules | None = None
     """Rules by which commands are allowed or rejected without asking, in place of those before. A
     source's rules apply as well."""
+    cost_limit: CostLimit | None = None
+    """Dollars that the agents of each replica may cost; 0 is no limit. A source's comes before it."""
 
 
 class CreateEnvironment(_Settings):

@@ -4,7 +4,7 @@ docs/interface.md 4.8 describes them, `quarterdeck.command_rules` how rules matc
 """
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -93,6 +93,41 @@ Rules = Annotated[list[PermissionRule], Field(max_length=MOST_RULES), AfterValid
 """Rules of a request. Those of an answer are not checked: a newer service may know other patterns."""
 
 
+LARGEST_COST = 1_000_000.0
+"""Largest cost limit in dollars."""
+CostLimit = Annotated[float, Field(ge=0, le=LARGEST_COST, allow_inf_nan=False)]
+"""Dollars that the agents of a replica may cost; 0 is no limit, whatever the environment says."""
+
+
+def read_cost_limit(text: str) -> float | None:
+    """Return the cost limit that a person typed; None for nothing.
+
+    Raises:
+        ValueError: it is not one, with a sentence for the person.
+    """
+    text = text.strip().removeprefix("$")
+    if not text:
+        return None
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = -1.0
+    if not 0 <= limit <= LARGEST_COST:
+        raise ValueError("Not an amount in dollars, such as 5 or 2.50.")
+    return limit
+
+
+def cost_limit_words(limit: float | None) -> str:
+    """Return a cost limit for a person; empty where none is set."""
+    if limit is None:
+        return ""
+    return f"${limit:.2f}" if limit else "none"
+
+
+def _cost_limit() -> Any:
+    return Field(default=None, exclude_if=lambda limit: limit is None)
+
+
 class Permissions(Record):
     """The policy and the rules that apply."""
 
@@ -100,6 +135,8 @@ class Permissions(Record):
     """What agents may do without asking."""
     rules: list[PermissionRule] = []
     """Rules, in the order in which they were added."""
+    cost_limit: float | None = _cost_limit()
+    """Dollars that the agents may cost; left out when there is no limit."""
 
 
 class ReplicaPermissions(Record):
@@ -109,6 +146,8 @@ class ReplicaPermissions(Record):
     """The replica's own policy; null: that of its environment."""
     rules: list[PermissionRule] = []
     """The replica's own rules, which are added to those of its environment."""
+    cost_limit: float | None = _cost_limit()
+    """The replica's own limit in dollars; 0 is none; left out: that of its environment."""
     environment: Permissions
     """What its environment says."""
     effective: Permissions
@@ -120,6 +159,8 @@ class ChangePermissions(Patch):
 
     policy: PermissionPolicy | None = None
     """The replica's own policy; null: that of its environment."""
+    cost_limit: CostLimit | None = None
+    """The replica's own limit in dollars; 0 is none, null that of its environment."""
     add_rules: Rules = []
     """Rules to add; those that it has already stay."""
     remove_rules: Rules = []

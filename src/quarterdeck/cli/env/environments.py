@@ -37,12 +37,14 @@ from quarterdeck.cli.output import (
 )
 from quarterdeck.cli.permissions import (
     POLICIES,
+    cost_limit_option,
+    dollars_of,
     remove_rule_option,
     rule_options,
     rules_of,
     shown_rules,
 )
-from quarterdeck.wire.permissions import PushPolicy
+from quarterdeck.wire.permissions import PushPolicy, cost_limit_words
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -78,6 +80,7 @@ _setting_options = combined(
         help="What agents may do without asking; default: ask.",
     ),
     rule_options,
+    cost_limit_option,
 )
 
 
@@ -131,6 +134,7 @@ def create(
     permissions: str | None,
     allow: tuple[str, ...],
     reject: tuple[str, ...],
+    cost_limit: float | str | None,
 ) -> None:
     """Create an environment and print its id."""
     from quarterdeck.wire.environments import CreateEnvironment
@@ -146,6 +150,7 @@ def create(
         personal_preferences=text_or_stdin(preferences),
         permission_policy=PermissionPolicy(permissions) if permissions else None,
         permission_rules=rules_of(allow, reject) or None,
+        cost_limit=None if cost_limit is None else dollars_of(cost_limit),
     )
 
     async def make(client: "Client") -> "Environment":
@@ -174,6 +179,7 @@ CLEARABLE = {
     "preferences": "personal_preferences",
     "permissions": "permission_policy",
     "rules": "permission_rules",
+    "cost-limit": "cost_limit",
 }
 
 
@@ -198,6 +204,7 @@ def edit(
     permissions: str | None,
     allow: tuple[str, ...],
     reject: tuple[str, ...],
+    cost_limit: float | str | None,
     remove_rule: tuple[str, ...],
     clear: tuple[str, ...],
 ) -> None:
@@ -212,6 +219,7 @@ def edit(
         "co_author": co_author,
         "personal_preferences": _read(preferences),
         "permission_policy": permissions,
+        "cost_limit": None if cost_limit is None else dollars_of(cost_limit),
     }
     fields: dict[str, Any] = dict.fromkeys(CLEARABLE[cleared] for cleared in clear)
     fields |= {field: text for field, text in texts.items() if text is not None}
@@ -371,6 +379,7 @@ def _lines(whole: _Contents, reveal: bool) -> Iterator[str]:
         ("preferences", record.personal_preferences),
         ("permissions", record.permission_policy),
         ("rules", shown_rules(record.permission_rules)),
+        ("cost limit", cost_limit_words(record.cost_limit)),
     ):
         if value:
             yield f"{label:<14} {safe_line(str(value))}"

@@ -255,7 +255,18 @@ def _run_in_savepoint(connection: Connection, job: Job) -> None:
         job.error = e
 
 
-REVISIONS: Sequence[str] = ("0.1.0", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+REVISIONS: Sequence[str] = (
+    "0.1.0",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+)
 """All revisions, oldest first."""
 
 HEAD = REVISIONS[-1]

@@ -107,7 +107,8 @@ def add_global_environment(connection: Connection, organization_id: str, now: st
 
 
 _DESCRIPTIVE = {
-    *("name", "description", "push", "permission_policy", "permission_rules_json", "updated_at")
+    *("name", "description", "push", "permission_policy", "permission_rules_json"),
+    *("cost_limit", "updated_at"),
 }
 """Columns that no workspace depends on."""
 
@@ -223,6 +224,7 @@ class Layer:
     co_author: str | None
     permission_policy: str | None
     permission_rules_json: str | None
+    cost_limit: float | None
     source_environment_id: str | None
 
 
@@ -404,23 +406,29 @@ def rules_json(rules: Iterable[PermissionRule]) -> str:
 
 
 def permissions_of(connection: Connection, row: WorkspaceRow) -> ReplicaPermissions:
-    """Return the workspace's policy and rules, those of its environment, and what applies.
+    """Return the workspace's policy, rules and cost limit, those of its environment, and what applies.
 
-    Its own policy comes first, then that of the source, the environment and the global one; else
+    Its own policy and limit come first, then that of the source, the environment and the global one; else
     everything is asked. Rules add up.
     """
     layers = layers_of(connection, row.organization_id, row.environment_id)
     policy = decided(layers, "permission_policy") or PermissionPolicy.ASK
     inherited = unique(rule for layer in layers for rule in read_rules(layer.permission_rules_json))
     own = read_rules(row.permission_rules_json)
-    environment = Permissions(policy=PermissionPolicy(policy), rules=inherited)
+    limits = [layer.cost_limit for layer in (*layers[1:], *layers[:1])]
+    limit = next((limit for limit in limits if limit is not None), None)
+    environment = Permissions(
+        policy=PermissionPolicy(policy), rules=inherited, cost_limit=limit or None
+    )
     effective = Permissions(
         policy=PermissionPolicy(row.permission_policy or policy),
         rules=unique([*inherited, *own]),
+        cost_limit=(limit if row.cost_limit is None else row.cost_limit) or None,
     )
     return ReplicaPermissions(
         policy=PermissionPolicy(row.permission_policy) if row.permission_policy else None,
         rules=own,
+        cost_limit=row.cost_limit,
         environment=environment,
         effective=effective,
     )

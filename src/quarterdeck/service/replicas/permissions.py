@@ -1,6 +1,7 @@
 """Read and change the permission policy of a replica."""
 
 import logging
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -59,9 +60,12 @@ def _store(
         raise ApiError(
             ErrorCode.INVALID_REQUEST, "The replica has too many rules.", f"at most {MOST_RULES}"
         )
-    policy = {"permission_policy": body.policy} if "policy" in body.model_fields_set else {}
-    stored = rules_json(rules) if rules else None
-    change_workspace(connection, workspace_id, permission_rules_json=stored, **policy)
+    values: dict[str, Any] = {"permission_rules_json": rules_json(rules) if rules else None}
+    if "policy" in body.model_fields_set:
+        values["permission_policy"] = body.policy
+    if "cost_limit" in body.model_fields_set:
+        values["cost_limit"] = body.cost_limit
+    change_workspace(connection, workspace_id, **values)
     row = current(connection, workspace_id)
     return row, permissions_of(connection, row)
 
@@ -79,7 +83,7 @@ async def read(context: Context, workspace: Workspace) -> ReplicaPermissions:
 async def change(
     body: ChangePermissions, context: Context, fleet: FleetDep, workspace: Workspace
 ) -> ReplicaPermissions:
-    """Change the replica's own policy, and add or remove rules; effective at once."""
+    """Change the replica's own policy and cost limit, and add or remove rules; effective at once."""
     return await change_permissions(context, fleet, workspace.id, body)
 
 

@@ -74,6 +74,7 @@ class WorkspaceRow:
     push: str | None
     permission_policy: str | None
     permission_rules_json: str | None
+    cost_limit: float | None
     forked_from: str | None
     driver: str
     lease: int

@@ -190,6 +190,13 @@ def _permission_fields(environment: Environment | None) -> Sequence[Field]:
             placeholder="allow git status *",
             folded=environment is None,
         ),
+        Field(
+            "cost_limit",
+            "Cost limit",
+            "Dollars after which the agents of a replica stop; 0 for no limit.",
+            placeholder="no limit",
+            folded=environment is None,
+        ),
     )
 
 

@@ -44,6 +44,7 @@ from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
 from quarterdeck.wire.environments import Environment, PooledWorkspace, WarmPool
+from quarterdeck.wire.permissions import cost_limit_words
 
 OFF = "Off: replicas are created on demand. enter turns it on."
 
@@ -152,6 +153,7 @@ class GeneralSection(Section):
             ("Co-author", environment.co_author),
             ("Permissions", environment.permission_policy),
             ("Rules", "\n".join(rule.line for rule in environment.permission_rules)),
+            ("Cost limit", cost_limit_words(environment.cost_limit)),
             ("Preferences", environment.personal_preferences),
         ):
             rows += _text(title, text, self.room)

@@ -1,4 +1,4 @@
-"""The permission policy and rules of a replica: what applies, and how to change it."""
+"""The permission policy, rules and cost limit of a replica: what applies, and how to change it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -17,6 +17,8 @@ from quarterdeck.wire.permissions import (
     PermissionPolicy,
     PermissionRule,
     ReplicaPermissions,
+    cost_limit_words,
+    read_cost_limit,
 )
 
 _REMOVE = "remove "
@@ -39,8 +41,13 @@ async def permission_dialogs(screen: Screen[Any], commands: Commands, state: Rep
                 return
             case "policy":
                 change = await _choose_policy(screen, permissions)
-            case ("allow" | "reject") as action:
-                await screen.app.push_screen_wait(_rule_screen(commands, state, action))
+            case ("allow" | "reject" | "cost") as action:
+                dialog = (
+                    _cost_screen(commands, state, permissions)
+                    if action == "cost"
+                    else _rule_screen(commands, state, action)
+                )
+                await screen.app.push_screen_wait(dialog)
                 permissions = await commands.permissions(state.id)
                 continue
             case chosen:
@@ -55,6 +62,9 @@ def _choices(permissions: ReplicaPermissions) -> Iterator[Choice]:
     policy = permissions.effective.policy
     origin = "" if permissions.policy else " (environment)"
     yield Choice("policy", f"Policy: {policy}, {POLICIES[policy]}{origin}")
+    limit = permissions.effective.cost_limit
+    origin = " (environment)" if limit and permissions.cost_limit is None else ""
+    yield Choice("cost", f"Cost limit: {cost_limit_words(limit or 0)}{origin}")
     for number, rule in enumerate(permissions.rules):
         yield Choice(f"{_REMOVE}{number}", f"Remove the rule: {rule.line}")
     for rule in permissions.environment.rules:
@@ -74,6 +84,24 @@ async def _choose_policy(
     if chosen is None:
         return None
     return ChangePermissions(policy=PermissionPolicy(chosen) if chosen else None)
+
+
+def _cost_screen(
+    commands: Commands, state: ReplicaState, permissions: ReplicaPermissions
+) -> AskScreen:
+    """Return the dialog that asks for the cost limit."""
+
+    async def change(values: Mapping[str, str]) -> None:
+        try:
+            limit = read_cost_limit(values["limit"])
+        except ValueError as error:
+            raise WrongFieldError("limit", str(error)) from error
+        await commands.change_permissions(state.id, ChangePermissions(cost_limit=limit))
+
+    limit = permissions.cost_limit
+    shown = "" if limit is None else f"{limit:g}"
+    label = "Dollars that its agents may cost; 0 for no limit, empty as the environment says"
+    return AskScreen("Cost limit", [AskField("limit", label, shown, "5.00")], change, "save")
 
 
 def _rule_screen(

@@ -4,6 +4,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -43,6 +44,7 @@ workspaces = Table(
     Column("push", String(16)),
     Column("permission_policy", String(8)),
     Column("permission_rules_json", Text),
+    Column("cost_limit", Float),
     Column("forked_from", String(36)),
     Column("driver", String(16), nullable=False, server_default="process"),
     Column("lease", Integer, nullable=False, server_default="0"),
@@ -68,7 +70,7 @@ personal credentials it has. `rested_at` is when it was put to sleep or archived
 while its files are in an archive, or are being packed from a volume. `warm_state` is `warming` or `ready` while it waits in a pool,
 and `testing` while a hook is tested in it: no list shows it then. `setup_json` is the environment's
 setup of its last start. `push` is its own push policy, if a person chose one, `permission_policy` its own
-permission policy; `permission_rules_json` are its own rules. `forked_from` is the
+permission policy; `permission_rules_json` are its own rules, `cost_limit` its own limit in dollars (0: none). `forked_from` is the
 workspace whose files it gets, until it has them. `driver` is the sandbox driver that made it, which it
 keeps. `lease` counts how often another home took it over, `clones_json` describes the
 repositories in its container to that home (`service.fleet.leases`). `port_block` counts the blocks of ports
@@ -227,6 +229,7 @@ environments = Table(
     Column("co_author", String(200)),
     Column("permission_policy", String(8)),
     Column("permission_rules_json", Text),
+    Column("cost_limit", Float),
     Column("source_environment_id", String(36)),
     moment("created_at"),
     moment("updated_at"),

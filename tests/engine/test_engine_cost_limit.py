@@ -1,0 +1,130 @@
+"""The cost limit of a workspace: what it stops, what waits, and what goes on when it is raised."""
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from quarterdeck.agents.acp.driver import AcpDriver
+from quarterdeck.agents.port import AgentDriver
+from quarterdeck.agents.presets import Preset
+from quarterdeck.wire.permissions import Permissions
+from tests.agents.conftest import PRELUDE
+from tests.engine.conftest import NoAgents, stop
+from tests.engine.test_engine_chats import deltas, new_chat
+
+AGENT = """
+    total = 0.0
+    def prompt(message):
+        global total
+        for word in message["params"]["prompt"][0]["text"].split():
+            if word == "wait":
+                while read().get("method") != "session/cancel":
+                    pass
+                return answer(message, {"stopReason": "cancelled"})
+            if word != "free":
+                total += float(word)
+                update(sessionUpdate="usage_update", used=1, size=10,
+                       cost={"amount": total, "currency": "USD"})
+        say("worked")
+        answer(message, {"stopReason": "end_turn"})
+    serve(prompt)
+"""
+
+
+class Scripted(NoAgents):
+    """A catalog of one agent, which costs what its messages say."""
+
+    def __init__(self, root: Path) -> None:
+        script = root / "agent.py"
+        script.write_text(PRELUDE + textwrap.dedent(AGENT))
+        self._driver = AcpDriver(
+            Preset(name="Scripted", command=(sys.executable, "-I", str(script)))
+        )
+
+    def driver(self, agent_id: str) -> AgentDriver:
+        return self._driver
+
+
+def limit(dollars: float | None) -> Permissions:
+    return Permissions(cost_limit=dollars)
+
+
+def results(entries: Any, chat: Any) -> list[str]:
+    """How turns ended: their reasons, or their errors."""
+    return [
+        payload["error"] or payload["stopReason"]
+        for kind, payload in deltas(entries, chat)
+        if kind == "turn-result"
+    ]
+
+
+def notices(entries: Any, chat: Any) -> list[str]:
+    return [payload["text"] for kind, payload in deltas(entries, chat) if kind == "notice"]
+
+
+def record(entries: Any) -> dict[str, Any]:
+    return [entry.payload["chat"] for entry in entries.all if entry.type == "chat.updated"][-1]
+
+
+REACHED = "The cost limit of $1.00 is reached: ${} so far. Raise or remove it to go on."
+
+
+async def test_a_turn_over_the_limit_is_stopped_and_the_queue_waits(
+    place, message, wait_until
+) -> None:
+    place.permissions = limit(1.0)
+    await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "0.4"))
+    await link.chat_send(message(chat, "0.8 wait"))
+    await link.chat_send(message(chat, "0.1"))
+    await wait_until(lambda: len(results(entries, chat)) == 2)
+    assert results(entries, chat) == ["end_turn", REACHED.format("1.20")]
+    await wait_until(lambda: not record(entries)["processing"])
+    assert record(entries)["turnFailed"]
+    assert not notices(entries, chat)
+    await link.permissions_set(limit(5.0))
+    await wait_until(lambda: len(results(entries, chat)) == 3)
+    assert results(entries, chat)[2] == "end_turn" and not record(entries)["turnFailed"]
+
+
+async def test_a_message_that_waits_is_told_and_runs_without_a_limit(
+    place, message, wait_until
+) -> None:
+    place.permissions = limit(1.0)
+    task = await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "0.6"))
+    await wait_until(lambda: len(results(entries, chat)) == 1)
+    await stop(task)
+    # The next engine knows what was spent.
+    place.permissions = limit(0.5)
+    await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    await link.chat_send(message(chat, "0.1"))
+    await wait_until(lambda: notices(entries, chat))
+    assert notices(entries, chat) == [
+        "The cost limit of $0.50 is reached: $0.60 so far. Raise or remove it to go on."
+    ]
+    assert record(entries)["turnFailed"] and not record(entries)["processing"]
+    await link.permissions_set(limit(None))
+    await wait_until(lambda: len(results(entries, chat)) == 2)
+    assert results(entries, chat)[1] == "end_turn"
+
+
+async def test_an_agent_without_a_cost_is_not_limited_and_that_is_said_once(
+    place, message, wait_until
+) -> None:
+    place.permissions = limit(1.0)
+    await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    chat = await new_chat(link)
+    for number in (1, 2):
+        await link.chat_send(message(chat, "free"))
+        await wait_until(lambda number=number: len(results(entries, chat)) == number)
+    assert notices(entries, chat) == [
+        "The agent does not report its cost in dollars: the limit of $1.00 does not stop it."
+    ]
