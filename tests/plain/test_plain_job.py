@@ -220,6 +220,20 @@ def test_a_lost_connection_is_said_once(shop: Shop) -> None:
         assert talk.finish() == 0
 
 
+def test_a_service_that_was_stopped_is_not_called_lost(shop: Shop) -> None:
+    with shop.plain() as talk:
+        talk.until("Connected.")
+        assert shop.qd("stop").code == 0
+        talk.until("The service was stopped by qd stop")
+        assert not any("Trying again" in line for line in talk.lines)
+        talk.type("quit")
+        assert talk.finish() == 0
+    with shop.plain() as talk:  # which starts it
+        talk.until("Connected.")
+        talk.type("quit")
+        assert talk.finish() == 0
+
+
 @pytest.mark.long
 def test_the_whole_job_on_a_narrow_terminal(shop: Shop) -> None:
     assert (

@@ -55,9 +55,12 @@ async def test_a_service_that_the_person_stopped_is_started_when_they_want_it(
     connection = watched.deck.connection
     await watched.until(lambda: connection.phase == ConnectionPhase.ONLINE, "a connection")
     monkeypatch.setattr(watched.deck.lookout, "_revive", revive)
+    phases: list[ConnectionPhase] = []
+    watched.deck.changed.watch(lambda _: phases.append(connection.phase))
     service.down = True
     watched.deck.refresh_soon()
     await watched.until(lambda: asked.count(False) > 1, "the second try")
+    assert ConnectionPhase.RECONNECTING not in phases
     assert connection.phase == ConnectionPhase.STOPPED
     assert connection.problem == "It was stopped."
     watched.deck.reconnect_now()

@@ -174,15 +174,20 @@ class ConnectionMonitor:
     async def _lost(self, error: ClientError, delay: float) -> None:
         wanted = self._retry.is_set()
         self._retry.clear()
-        if self._connection.phase != ConnectionPhase.STOPPED or wanted:
-            self._set_phase(ConnectionPhase.RECONNECTING, str(error), delay)
+        reviving = asyncio.create_task(self._revived(wanted))
         try:
-            problem = await self._revived(wanted)
+            # Its first step tells whether the person has stopped the service, which is not lost then.
+            await asyncio.sleep(0)
+            if not (reviving.done() and isinstance(reviving.exception(), StoppedError)):
+                self._set_phase(ConnectionPhase.RECONNECTING, str(error), delay)
+            problem = await reviving
         except StoppedError as stopped:
             self._set_phase(ConnectionPhase.STOPPED, str(stopped), delay)
         else:
             if problem is not None:
                 self._set_phase(ConnectionPhase.RECONNECTING, problem, delay)
+        finally:
+            reviving.cancel()
         await self._pause(delay)
 
     async def _revived(self, wanted: bool) -> str | None:
