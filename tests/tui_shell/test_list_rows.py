@@ -41,7 +41,21 @@ async def test_the_state_is_in_words_where_the_name_leaves_room(frozen: FrozenCo
     async with frozen.run_test(size=(80, 24)):
         await eventually(lambda: "spike" in screen_text(frozen), "the list")
         assert side(frozen)[:3] == [
-            " ● spike        working",
+            " ● spike          working",
             " ● fourteen-chars working",
             " ● seventeen-letters",
         ]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+async def test_states_are_in_one_column_whatever_the_names(
+    frozen: FrozenCockpit, width: int
+) -> None:
+    for length in (1, 5, 11, 12, 13, 15, 16, 17, 30):
+        frozen.add("n" * length)
+        frozen.add("w" * length, processing=True)
+    async with frozen.run_test(size=(width, 24)):
+        await eventually(lambda: "nnnnn" in screen_text(frozen), "the list")
+        rows = side(frozen)
+    for word in ("idle", "working"):
+        assert len({row.index(word) for row in rows if word in row}) == 1, rows

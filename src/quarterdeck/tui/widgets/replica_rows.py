@@ -86,14 +86,15 @@ def sidebar_line(
 
 
 def _name_room(name: int, note: int, width: int) -> int:
-    """Return the cells for a name, and what stands behind it, in a sidebar of this width."""
+    """Return the cells for a name, and what stands behind it, in a sidebar of this width.
+
+    Where names of `LEAST_NAME` leave no room for a column of states, these end at the right edge.
+    """
     room = width - SIGNS_WIDTH - 1
-    usual, beside = max(4, room - NOTE_WIDTH), room - note
-    if name <= usual or usual >= LEAST_NAME:
+    usual, beside = room - NOTE_WIDTH, room - note
+    if usual >= LEAST_NAME:
         return usual
-    if name <= beside:
-        return name
-    return beside if beside >= LEAST_NAME else room
+    return beside if name <= beside or beside >= LEAST_NAME else room
 
 
 def _tail(state: "ReplicaState", left: int, *, narrow: bool) -> tuple[str, ListCell]:
