@@ -53,6 +53,7 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 HOST = "127.0.0.1"
 
 _BY_HOST = re.compile(r"([0-9a-f]{32})\.localhost(?::\d+)?", re.IGNORECASE)
+_PORT = re.compile(r":[0-9]{1,5}$")
 _BY_PATH = re.compile(r"/([0-9a-f]{32})(?=[/?]|$)")
 
 
@@ -77,8 +78,8 @@ def public_url(port: int, token: str) -> str:
 
 def browser_url(host: str, address: PreviewAddress) -> str:
     """Return the same page under the preview's own host; `host` is the request's."""
-    _, colon, port = host.rpartition(":")
-    return f"http://{address.token}.localhost{colon}{port}{address.target}"
+    port = _PORT.search(host)
+    return f"http://{address.token}.localhost{port[0] if port else ''}{address.target}"
 
 
 def read_address(host: str, target: str) -> PreviewAddress | None:
@@ -104,7 +105,7 @@ def value_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
 def for_upstream(headers: Headers, address: PreviewAddress, port: int) -> Headers:
     """Return a request's headers for the program that listens in the workspace."""
     host = value_of(headers, b"host")
-    passed = [(key, value) for key, value in end_to_end(headers) if key.lower() not in _OURS]
+    passed = [(key, value) for key, value in _passed(headers) if key.lower() not in _OURS]
     passed += [
         (b"Host", f"localhost:{port}".encode()),
         (b"X-Forwarded-Host", host),
@@ -118,9 +119,17 @@ def for_upstream(headers: Headers, address: PreviewAddress, port: int) -> Header
 
 
 def for_client(headers: Headers, address: PreviewAddress, switching: bool) -> Headers:
-    """Return an answer's headers; redirects within the preview are adapted."""
-    passed = [(key, _inside(key, value, address)) for key, value in end_to_end(headers)]
+    """Return an answer's headers; redirects within the preview and cookies are adapted."""
+    passed = [(key, _inside(key, value, address)) for key, value in _passed(headers)]
     return passed + (_upgrade(headers, b"Upgrade") if switching else [])
+
+
+def _passed(headers: Headers) -> Headers:
+    """Return the headers to pass on, without a length that does not apply to a chunked body."""
+    passed = end_to_end(headers)
+    if not _has_body(headers):
+        return passed
+    return [(key, value) for key, value in passed if key.lower() != b"content-length"]
 
 
 def _has_body(headers: Headers) -> bool:
@@ -133,10 +142,32 @@ def _upgrade(headers: Headers, connection: bytes) -> Headers:
 
 
 def _inside(key: bytes, value: bytes, address: PreviewAddress) -> bytes:
-    local = value.startswith(b"/") and not value.startswith(b"//")
-    if key.lower() == b"location" and address.base and local:
-        return address.base.encode() + value
-    return value
+    if not address.base:
+        return value
+    base = address.base.encode()
+    match key.lower():
+        case b"location" if value.startswith(b"/") and not value.startswith(b"//"):
+            return base + value
+        case b"set-cookie":
+            return _cookie_below(base, value)
+        case _:
+            return value
+
+
+def _cookie_below(base: bytes, cookie: bytes) -> bytes:
+    """Return a cookie that is sent to this preview alone: all of them have one host."""
+    kept: list[bytes] = []
+    path = b"/"
+    for part in cookie.split(b";"):
+        name, _, value = part.strip().partition(b"=")
+        match name.strip().lower() if kept else b"":
+            case b"path":
+                path = value.strip() if value.strip().startswith(b"/") else path
+            case b"domain":
+                pass
+            case _:
+                kept.append(part.strip())
+    return b"; ".join([*kept, b"Path=" + base + path])
 
 
 HEAD_BYTES = 64 << 10
@@ -242,6 +273,12 @@ async def _pass_on(
     program = ProxySide(h11.Connection(h11.CLIENT, HEAD_BYTES), reader, writer)
     try:
         return await _exchange(client, program, request, address, target.port)
+    except (OSError, h11.ProtocolError) as e:
+        if client.state.our_state is not h11.SEND_RESPONSE:
+            raise
+        raise PreviewRefusedError(
+            502, f"What listens on port {target.port} of the replica did not answer in HTTP."
+        ) from e
     finally:
         writer.close()
 
@@ -306,13 +343,33 @@ async def _pass_body(client: ProxySide, program: ProxySide) -> bool:
     The program may send nothing for long, and the connection would stay open for nobody.
     """
     while True:
-        match await client.receive():
-            case h11.Data() | h11.EndOfMessage() as event:
+        try:
+            event = await client.receive()
+        except (OSError, h11.RemoteProtocolError):
+            return True
+        match event:
+            case h11.Data() | h11.EndOfMessage():
                 await program.send(event)
             case h11.ConnectionClosed():
                 return True
-            case _:  # the next request, or bytes of another protocol
-                return False
+            case _:
+                return await _has_left(client)
+
+
+async def _has_left(client: ProxySide) -> bool:
+    """Wait until the client leaves; False when it sends much of what comes after the answer.
+
+    That is the next request, or bytes of another protocol, and it is kept.
+    """
+    while len(client.state.trailing_data[0]) < HEAD_BYTES:
+        try:
+            data = await client.reader.read(READ_BYTES)
+        except OSError:
+            return True
+        if not data:
+            return True
+        client.state.receive_data(data)
+    return False
 
 
 async def _pass_answer(program: ProxySide, client: ProxySide, address: PreviewAddress) -> bool:
