@@ -4,6 +4,7 @@ import asyncio
 import json
 import resource
 import signal
+import zlib
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,9 @@ from quarterdeck.service.chats import routes as chat_routes
 from quarterdeck.service.chats.history import TurnFold
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.fleet.engine_lifecycle import NOT_UNDERSTOOD
+from quarterdeck.service.replicas.file_indexes import BadIndexError, unpack
 from quarterdeck.wire.engine import LARGEST_INDEX, LINE_LIMIT
+from quarterdeck.wire.files import INDEX_LIMIT
 from tests.fleet.conftest import World
 from tests.security.forged_engine import Forged, chat, forged, journal, line
 from tests.support.waiting import eventually
@@ -236,6 +239,30 @@ def test_a_line_of_many_small_values_costs_little_memory(value: bytes) -> None:
     assert peak() - before < 64
     many = b'{"jsonrpc":"2.0","result":"' + b'[,\\"' * (LINE_LIMIT // 8) + b'"}'
     assert len(decode(many).result) == LINE_LIMIT // 8 * 3
+
+
+def files(count: int) -> bytes:
+    return b'["shop",[%s],"%s"]' % (b",".join([b'"x"'] * count), b"u" * count)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" + b",".join([b'["",[],""]'] * 200_000) + b"]",
+        b"[" + b",".join([files(INDEX_LIMIT // 2)] * 3) + b"]",
+        b'[["shop",["' + b"x" * (65 << 20) + b'"],"u"]]',
+    ],
+    ids=["repositories", "files", "name"],
+)
+def test_an_index_of_files_that_unpacks_to_much_is_refused(text: bytes) -> None:
+    packed = zlib.compress(text)
+    assert len(packed) < 1 << 20
+    with pytest.raises(BadIndexError):
+        unpack(packed)
+
+
+def test_the_largest_index_of_files_is_read() -> None:
+    assert len(unpack(zlib.compress(b"[%s]" % files(INDEX_LIMIT)))[0][1]) == INDEX_LIMIT
 
 
 async def test_unread_entries_and_frames_are_bounded_in_bytes(

@@ -41,8 +41,9 @@ from quarterdeck.service.formats import moment_text
 from quarterdeck.service.replicas.rows import WorkspaceRow
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.files import INDEX_LIMIT, FileStatus
+from quarterdeck.wire.json_size import has_too_many_values
 
-LARGEST = 256 << 20
+LARGEST = 64 << 20
 """Maximum bytes of JSON that are read: an engine may send anything."""
 
 PackedRepository = tuple[str, list[str], str]
@@ -78,6 +79,8 @@ def unpack(packed: bytes) -> list[PackedRepository]:
         text = stream.decompress(packed, LARGEST)
         if not stream.eof:
             raise BadIndexError("The index is cut short, or too long.")
+        if has_too_many_values(text):
+            raise BadIndexError("The index has too many files or repositories.")
         content = _Packed.validate_json(text)
     except (zlib.error, ValidationError) as e:
         raise BadIndexError("The index has no known form.") from e
