@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.sandboxes.archive.packing import pack, unpack
 from quarterdeck.sandboxes.errors import ArchiveError, SandboxError
 from quarterdeck.sandboxes.layout import places_of
 from tests.support.installation import command_of, pids
@@ -314,3 +315,15 @@ async def test_no_room_for_the_files(bench):
         assert succeeds("umount", str(bench.home.workspaces))
     await bench.driver.unpack(workspace, True)
     assert (places.files / "big").stat().st_size == 8_000_000
+
+
+@pytest.mark.parametrize("name", [b"user.a=b", b"user.=", b"user.\xff\xfe", "user.é %41".encode()])
+async def test_attributes_of_any_name_are_kept(tmp_path: Path, name: bytes) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "file").write_text("x")
+    os.setxattr(tree / "file", name, b"value")
+    pack(tree, tmp_path / "archive", frozenset())
+    unpack(tmp_path / "archive", tmp_path / "new")
+    assert os.listxattr(tmp_path / "new" / "file") == [os.fsdecode(name)]
+    assert os.getxattr(tmp_path / "new" / "file", name) == b"value"

@@ -15,6 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
 
 from quarterdeck.sandboxes.trees import Entered, open_below, short_path, walk
 
@@ -37,7 +38,11 @@ def describe(archive: tarfile.TarFile, path: Path, name: str) -> tarfile.TarInfo
     member = archive.gettarinfo(str(path), name)
     member.uname = member.gname = ""
     member.mtime = int(status.st_mtime)
-    kept = {ATTRIBUTE + key: b64encode(value).decode() for key, value in attributes(path)}
+    # A key of a pax header is UTF-8 and ends at the first `=`.
+    kept = {
+        ATTRIBUTE + quote(os.fsencode(key)): b64encode(value).decode()
+        for key, value in attributes(path)
+    }
     member.pax_headers = {"mtime": exact(status.st_mtime_ns), **kept}
     return member
 
@@ -167,7 +172,7 @@ def restore_metadata(path: Path, member: tarfile.TarInfo) -> None:
         path.chmod(member.mode)
     for key, value in member.pax_headers.items():
         if key.startswith(ATTRIBUTE):
-            name = key.removeprefix(ATTRIBUTE)
+            name = unquote_to_bytes(key.removeprefix(ATTRIBUTE))
             os.setxattr(path, name, b64decode(value), follow_symlinks=False)
     time = nanoseconds(str(member.pax_headers["mtime"]))
     os.utime(path, ns=(time, time), follow_symlinks=False)
