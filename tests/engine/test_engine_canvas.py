@@ -1,12 +1,16 @@
 """Uploads are written whole and once, whatever was cut short before."""
 
+import contextlib
 import os
 from pathlib import Path, PurePosixPath
+from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.canvas import CanvasStore
-from quarterdeck.wire.files import kind_of, type_of
+from quarterdeck.engine.canvas import CanvasDirectory, CanvasStore
+from quarterdeck.sandboxes.trees import remove_tree
+from quarterdeck.wire.engine import WriteCanvas
+from quarterdeck.wire.files import CANVAS_LEVELS, kind_of, type_of
 
 NAME = PurePosixPath("plan.md")
 
@@ -96,3 +100,29 @@ def test_long_names_keep_their_ending(places: tuple[Path, Path, Path]) -> None:
 )
 def test_kinds(name: str, kind: str, type: str) -> None:
     assert (kind_of(name), type_of(name)) == (kind, type)
+
+
+async def test_directories_of_any_depth_do_not_hide_the_canvas(tmp_path: Path) -> None:
+    canvas = CanvasDirectory(tmp_path, tmp_path)
+    root = tmp_path / ".quarterdeck" / "canvas"
+    name = "d/" * CANVAS_LEVELS + "x"
+    (root / name).parent.mkdir(parents=True)
+    (root / name).touch()
+    top = os.open(root, os.O_RDONLY)
+    for _ in range(1100):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir("d", dir_fd=top)
+        below = os.open("d", os.O_RDONLY, dir_fd=top)
+        os.close(top)
+        top = below
+    os.close(top)
+    try:
+        assert [item.filename for item in (await canvas.list()).items] == [name]
+        upload = WriteCanvas(upload_id=uuid4(), filename="y", base64="")
+        aside = tmp_path / ".quarterdeck" / "uploads"
+        aside.mkdir()
+        (aside / str(upload.upload_id)).touch()  # cut short before its note was written
+        os.link(aside / str(upload.upload_id), root / "y")
+        assert (await canvas.put(upload)).filename == "y"
+    finally:
+        remove_tree(root)

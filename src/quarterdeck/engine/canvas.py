@@ -22,6 +22,7 @@ from quarterdeck.wire.base import meant, shown
 from quarterdeck.wire.engine import CanvasCall, CanvasWritten, WriteCanvas
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.files import (
+    CANVAS_LEVELS,
     CANVAS_LIMIT,
     CANVAS_NAME_LIMIT,
     CanvasFile,
@@ -96,11 +97,10 @@ class CanvasStore:
             return None
         if copy_stat.st_nlink < 2:
             return None
-        for parent, _, names in os.walk(self._root):
-            for name in names:
-                path = Path(parent, name)
-                if path.lstat().st_ino == copy_stat.st_ino:
-                    return str(path.relative_to(self._root))
+        root = os.fsencode(self._root)
+        for path, status in _entries(root):
+            if status.st_ino == copy_stat.st_ino:
+                return os.fsdecode(os.path.relpath(path, root))
         return None
 
     def _names_by_upload(self) -> dict[str, str]:
@@ -205,12 +205,20 @@ class CanvasDirectory:
 
 
 def _regular_files(root: Path) -> Iterator[tuple[str, int]]:
-    for parent, _, names in os.walk(os.fsencode(root)):
+    top = os.fsencode(root)
+    for path, status in _entries(top):
+        if stat.S_ISREG(status.st_mode):
+            yield shown(os.path.relpath(path, top)), status.st_size
+
+
+def _entries(top: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
+    """Yield all but directories, as deep as a name of the canvas can lead."""
+    for parent, below, names in os.walk(top):
+        if parent.count(b"/") - top.count(b"/") >= CANVAS_LEVELS:
+            below.clear()
         for name in names:
             path = os.path.join(parent, name)  # noqa: PTH118 - bytes
             try:
-                status = os.lstat(path)
+                yield path, os.lstat(path)
             except OSError:
                 continue  # removed meanwhile
-            if stat.S_ISREG(status.st_mode):
-                yield shown(os.path.relpath(path, os.fsencode(root))), status.st_size

@@ -149,8 +149,8 @@ def places_of(home: Home, workspace_id: str) -> Places:
 T = TypeVar("T")
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_LEVELS = 64
-"""Files in directories below this depth are not listed."""
+_LEVELS = 128
+"""Files in directories below this depth are not listed; names of the canvas do not lead there."""
 _ATTEMPTS = 3
 """Reading is repeated when a workspace is packed or unpacked meanwhile."""
 

@@ -5,6 +5,7 @@ import mimetypes
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import cache
+from heapq import nsmallest
 from pathlib import PurePosixPath
 
 from quarterdeck.wire.base import CamelRecord, Timestamp
@@ -90,6 +91,9 @@ CANVAS_LIMIT = 5 << 20
 
 CANVAS_NAME_LIMIT = 255
 """Bytes of an item's name."""
+
+CANVAS_LEVELS = CANVAS_NAME_LIMIT // 2
+"""Most directories in an item's name."""
 
 CANVAS_DIRECTORY = ".quarterdeck/canvas"
 """Where the canvas lies, in the HOME of the workspace."""
@@ -192,7 +196,7 @@ def items_of(files: Iterable[tuple[str, int]]) -> CanvasList:
     return CanvasList(
         items=[
             CanvasItem(filename=name, kind=kind_of(name), size_bytes=size)
-            for name, size in sorted(files)[:MOST_ITEMS]
+            for name, size in nsmallest(MOST_ITEMS, files)
         ]
     )
 
