@@ -4,6 +4,8 @@ import asyncio
 import json
 import resource
 import signal
+import subprocess
+import sys
 import zlib
 from typing import Any
 from uuid import uuid4
@@ -351,3 +353,23 @@ def test_events_that_contradict_each_other_are_left_out_of_a_turn(payload: dict[
         fold.add({"type": "acp-session_update", "payload": payload})
     fold.add({"type": "turn-result", "timestamp": "0001-01-01T00:00:00+14:00", "payload": {}})
     json.dumps(fold.turn())
+
+
+MANY_PIECES = """
+import resource
+from quarterdeck.service.chats.history import TurnFold
+resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+fold = TurnFold()
+for kind, id in (("agent_message_chunk", "m"), ("agent_thought_chunk", "t.0")):
+    update = {"sessionUpdate": kind, "messageId": id, "content": {"type": "text", "text": "a piece "}}
+    for _ in range(150_000):
+        fold.add({"type": "acp-session_update", "payload": update})
+message, thought = fold.turn()["items"]
+print(len(message["text"]), len(thought["summary"][0]))
+"""
+
+
+def test_a_turn_of_many_pieces_does_not_hold_up_the_service() -> None:
+    """Of seconds of a processor; when each piece copied the text so far it was minutes."""
+    told = subprocess.run([sys.executable, "-c", MANY_PIECES], capture_output=True, check=False)
+    assert told.stdout.split() == [b"1200000", b"1200000"], told.stderr[-300:]

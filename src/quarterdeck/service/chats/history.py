@@ -35,6 +35,10 @@ _CALL_STATUS = {"completed": "completed", "failed": "failed"}
 _KINDS = {"execute": "commandExecution", "edit": "fileChange", "fetch": "webSearch"}
 
 
+class _Pieces(list[str]):
+    """A text that grows: joined at the end, because each `+=` would copy it."""
+
+
 class TurnFold:
     """One turn of codex's native transcript, built from its events in order (docs/interface.md 5).
 
@@ -53,7 +57,7 @@ class TurnFold:
     def add(self, event: Item) -> None:
         """Add the next event; one that contradicts those before it is left out."""
         payload = _object(event.get("payload"))
-        with suppress(ArithmeticError, LookupError, TypeError, ValueError):
+        with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             match event.get("type"):
                 case AgentEventType.USER_MESSAGE:
                     self._add_message(payload, event.get("timestamp"))
@@ -68,7 +72,10 @@ class TurnFold:
         """Return the turn as far as it is known."""
         return {
             "id": self._id,
-            "items": list(self._items.values()),
+            "items": [
+                {name: _whole(value) for name, value in item.items()}
+                for item in self._items.values()
+            ],
             "status": self._status,
             **({"error": self._error} if self._error else {}),
             **({"startedAt": self._started} if self._started else {}),
@@ -103,18 +110,19 @@ class TurnFold:
 
     def _add_text(self, payload: Item) -> None:
         kind = "plan" if _object(payload.get("_meta")).get("item") == "plan" else "agentMessage"
-        item = self._item(payload.get("messageId"), {"type": kind, "text": ""})
-        item["text"] += _text(payload)
+        item = self._item(payload.get("messageId"), {"type": kind, "text": _Pieces()})
+        item["text"].append(_text(payload))
 
     def _thought(self, payload: Item) -> None:
         """Note that the parts of a thought are named after it: `ID.NUMBER`."""
         name = payload.get("messageId")
         id, _, part = name.partition(".") if isinstance(name, str) else (None, "", "")
         item = self._item(id, {"type": "reasoning", "summary": [], "content": []})
-        texts: list[str] = item["content" if part.startswith("raw") else "summary"]
+        texts: list[_Pieces] = item["content" if part.startswith("raw") else "summary"]
         number = int(part.rpartition(".")[2]) if part.rpartition(".")[2].isdecimal() else 0
-        texts += [""] * (min(number, len(texts)) + 1 - len(texts))
-        texts[min(number, len(texts) - 1)] += _text(payload)
+        if number >= len(texts):
+            texts.append(_Pieces())
+        texts[min(number, len(texts) - 1)].append(_text(payload))
 
     def _called(self, payload: Item) -> None:
         id = str(payload.get("toolCallId"))
@@ -147,6 +155,16 @@ class TurnFold:
         if name not in self._items:
             self._items[name] = {"type": new.pop("type"), "id": name, **new}
         return self._items[name]
+
+
+def _whole(value: object) -> object:
+    """Return the value of an item's field, with texts joined."""
+    if isinstance(value, _Pieces):
+        return "".join(value)
+    if isinstance(value, list):
+        parts = cast("list[object]", value)
+        return ["".join(part) if isinstance(part, _Pieces) else part for part in parts]
+    return value
 
 
 def _text(payload: Item) -> str:
