@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 from quarterdeck.agents.codex import link
-from quarterdeck.agents.codex.listener import Narrator
+from quarterdeck.agents.codex.listener import (
+    LONGEST_WARNING,
+    MOST_TEXTS,
+    MOST_WARNINGS,
+    Narrator,
+)
 from quarterdeck.agents.codex.questions import Approvals
 from quarterdeck.agents.codex.session import CodexDriver, CodexSession
+from quarterdeck.agents.codex.turns import MOST_UNASKED
+from quarterdeck.agents.output import MOST_CALLS
 from quarterdeck.agents.port import AgentSession, Prompt, SessionSpec, StopReason
 from quarterdeck.agents.presets import AgentProtocol, Preset
 from quarterdeck.wire.history import AgentEventType
@@ -177,3 +184,37 @@ async def test_questions_that_wait_for_a_person_do_not_stop_the_reading(
     for event in asked:
         assert await session.respond(event.payload["requestId"], "decline", None)
     assert len(asked) == 5 and (await turn).stop_reason == StopReason.END_TURN
+
+
+MANY = """
+    for number in range(500):
+        id = str(number)
+        send(method="turn/started", params={"threadId": "t", "turn": {"id": "other" + id}})
+        send(method="warning", params={"message": "warning " + id + "x" * 20_000})
+        item = {"id": id, "type": "commandExecution", "command": "ls"}
+        send(method="item/started", params={"threadId": "t", "item": item})
+    for number in range(1500):
+        params = {"threadId": "t", "itemId": "text" + str(number), "delta": "x"}
+        send(method="item/agentMessage/delta", params=params)
+    say("alive")
+    read()
+    end()
+"""
+
+
+async def test_what_a_codex_begins_and_never_ends_is_bounded(spoken: Opener, heard: Heard) -> None:
+    session = await spoken(MANY)
+    turn = asyncio.create_task(session.prompt(Prompt("m1", "hello")))
+    await heard.until(lambda event: "alive" in str(event.payload))
+    turns, narrator = session._listener.turns, session._listener.narrator
+    assert len(turns._unasked) == MOST_UNASKED and len(turns._turns) == MOST_UNASKED + 1
+    assert len(narrator._calls) == len(narrator._edited) == MOST_CALLS
+    assert len(narrator._sent_in_pieces) == MOST_TEXTS
+    warnings = [event for event in heard.events if event.type == AgentEventType.NOTICE]
+    assert len(warnings) == len(narrator.warnings) == MOST_WARNINGS
+    assert {len(event.payload["text"]) for event in warnings} == {LONGEST_WARNING}
+    assert len(session._recorder.activity._running) == MOST_CALLS
+    cut_off = [each for each in heard.payloads("tool_call_update") if each["status"] == "failed"]
+    assert [each["toolCallId"] for each in cut_off] == [str(n) for n in range(500 - MOST_CALLS)]
+    await session.interrupt()
+    assert (await turn).stop_reason == StopReason.CANCELLED

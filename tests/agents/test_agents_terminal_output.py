@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from quarterdeck.agents.output import MOST_CALLS
 from quarterdeck.agents.port import Prompt
 
 HELLO = Prompt("m1", "hello")
@@ -91,3 +92,27 @@ async def test_a_flood_of_pieces_is_a_few_updates(scripted, heard) -> None:
     updates = heard.payloads("tool_call_update")
     assert len(updates) < 500
     assert texts(updates[-1])[0].endswith("4998\n4999\n")
+
+
+async def test_calls_that_never_end_are_followed_up_to_a_number(scripted, heard) -> None:
+    session = await scripted("""
+        def prompt(message):
+            for number in range(500):
+                id = str(number)
+                update(sessionUpdate="tool_call", toolCallId=id, title="make", status="in_progress")
+                data = {"terminal_output": {"data": "output " + id}}
+                update(sessionUpdate="tool_call_update", toolCallId=id, _meta=data)
+            update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": "alive"})
+            read()
+            answer(message, {"stopReason": "cancelled"})
+        serve(prompt)
+    """)
+    turn = asyncio.create_task(session.prompt(HELLO))
+    await heard.until(lambda event: "alive" in str(event.payload))
+    link = session._link
+    assert len(link._calls._calls) == len(link._outputs._commands) == MOST_CALLS
+    assert len(session._recorder.activity._running) == MOST_CALLS
+    await session.interrupt()
+    await turn
+    shown = {each["toolCallId"]: texts(each) for each in heard.payloads("tool_call_update")}
+    assert shown == {str(number): [f"output {number}"] for number in range(500)}

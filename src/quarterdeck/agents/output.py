@@ -8,6 +8,8 @@ KEPT = 64 << 10
 """Bytes of output that are kept, counted from the end."""
 SHOWN_LIVE = 16 << 10
 """Bytes shown while it runs: each update repeats earlier output."""
+MOST_CALLS = 200
+"""Running calls of an agent that are followed; the oldest beyond them counts as ended."""
 FASTEST = 0.05
 SLOWEST = 2.0
 _SLOWING = 200.0

@@ -21,6 +21,7 @@ from quarterdeck.agents.acp.sdk import Connection, RequestError
 from quarterdeck.agents.acp.shapes import AcpShape, PermissionRequest, Todos, is_update
 from quarterdeck.agents.acp.terminal_output import ToolCallOutput
 from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.output import MOST_CALLS
 from quarterdeck.agents.port import AgentError, StopReason
 from quarterdeck.agents.presets import Preset
 from quarterdeck.agents.session.permissions import (
@@ -66,6 +67,8 @@ class OpenCalls:
             return
         told = {name: update[name] for name in _FIELDS if update.get(name) is not None}
         self._calls[id] = {**self._calls.get(id, {}), **told}
+        if len(self._calls) > MOST_CALLS:
+            del self._calls[next(iter(self._calls))]
 
     def completed(self, call: Update) -> Update:
         """Return the call of a request with what was reported before."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from quarterdeck.agents.objects import as_object
-from quarterdeck.agents.output import LiveOutput
+from quarterdeck.agents.output import MOST_CALLS, LiveOutput
 
 Update = dict[str, Any]
 
@@ -41,6 +41,8 @@ class ToolCallOutput:
             text for key in KEYS if isinstance(text := as_object(meta.get(key)).get("data"), str)
         ]
         if pieces:
+            if call not in self._commands and len(self._commands) >= MOST_CALLS:
+                await self._close_call(next(iter(self._commands)))
             self._command(call).add("".join(pieces))
             meta = {key: value for key, value in meta.items() if key not in KEYS}
             update = {**update, "_meta": meta}
@@ -53,12 +55,15 @@ class ToolCallOutput:
     async def close_calls(self) -> None:
         """Show all output of commands whose end was not reported: the turn has ended."""
         for call in list(self._commands):
-            await self._show(_with(call, await self._end(call)))
+            await self._close_call(call)
 
     async def stop(self) -> None:
         """Show nothing more: the agent has ended."""
         for call in list(self._commands):
             await self._end(call)
+
+    async def _close_call(self, call: str) -> None:
+        await self._show(_with(call, await self._end(call)))
 
     def _command(self, call: str) -> LiveOutput:
         if call not in self._commands:

@@ -9,7 +9,7 @@ from quarterdeck.agents.codex.link import Reply
 from quarterdeck.agents.codex.questions import Approvals
 from quarterdeck.agents.codex.turns import NativeGoal, ThreadTurns
 from quarterdeck.agents.objects import as_list, as_object
-from quarterdeck.agents.output import LiveOutput
+from quarterdeck.agents.output import MOST_CALLS, LiveOutput
 from quarterdeck.agents.session.permissions import PermissionRequests
 from quarterdeck.agents.session.recorder import Recorder
 from quarterdeck.wire.history import NOTED_STATE, AgentEventType
@@ -17,6 +17,11 @@ from quarterdeck.wire.history import NOTED_STATE, AgentEventType
 Params = dict[str, Any]
 
 _PLAN_STATUS = {"inProgress": "in_progress"}
+MOST_TEXTS = 1_000
+"""Unfinished items of text that are remembered."""
+MOST_WARNINGS = 100
+"""Different warnings of a process that are reported."""
+LONGEST_WARNING = 10_000
 PLAN_MARK = {"_meta": {"item": "plan"}}
 """Marks the chunks of a proposed plan, which is sent like a message."""
 
@@ -26,7 +31,7 @@ class Narrator:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._sent_in_pieces: set[str] = set()
+        self._sent_in_pieces: dict[str, None] = {}
         self.planned = False
         """Whether a plan was proposed since this was last cleared."""
         self._calls: dict[str, LiveOutput] = {}
@@ -61,8 +66,11 @@ class Narrator:
     async def close_calls(self) -> None:
         """Close calls that are still open: their end will not be reported."""
         for item_id in list(self._calls):
-            await self._end_output(item_id)
-            await self._update(items.cut_off(item_id))
+            await self._close_call(item_id)
+
+    async def _close_call(self, item_id: str) -> None:
+        await self._end_output(item_id)
+        await self._update(items.cut_off(item_id))
 
     # Talk
 
@@ -83,7 +91,9 @@ class Narrator:
     async def _piece(
         self, kind: str, params: Params, part: str, mark: Params | None = None
     ) -> None:
-        self._sent_in_pieces.add(str(params.get("itemId")))
+        self._sent_in_pieces[str(params.get("itemId"))] = None
+        if len(self._sent_in_pieces) > MOST_TEXTS:
+            del self._sent_in_pieces[next(iter(self._sent_in_pieces))]
         await self._chunk(kind, str(params.get("delta", "")), part, mark)
 
     async def _chunk(
@@ -98,7 +108,7 @@ class Narrator:
         """Send a complete item of text, unless it was sent in pieces."""
         item_id, kind = str(item["id"]), item["type"]
         if item_id in self._sent_in_pieces:
-            self._sent_in_pieces.discard(item_id)
+            del self._sent_in_pieces[item_id]
         elif kind == "reasoning":
             for number, text in enumerate(as_list(item.get("summary"))):
                 await self._chunk("agent_thought_chunk", str(text), f"{item_id}.{number}")
@@ -113,6 +123,8 @@ class Narrator:
         if item is None or item["type"] in items.TALK | items.MODEL_ONLY:
             return
         item_id = str(item["id"])
+        if len(self._calls) >= MOST_CALLS:
+            await self._close_call(next(iter(self._calls)))
         self._calls[item_id] = LiveOutput(lambda text: self._show_output(item_id, text))
         self._edited[item_id] = items.edited_files(item)
         self._idle.clear()
@@ -188,8 +200,8 @@ class Narrator:
 
     async def _warning(self, params: Params) -> None:
         parts = [params.get("message") or params.get("summary"), params.get("details")]
-        text = "\n".join(str(part) for part in parts if part)
-        if text in self._warned:
+        text = "\n".join(str(part) for part in parts if part)[:LONGEST_WARNING]
+        if text in self._warned or len(self._warned) >= MOST_WARNINGS:
             return  # codex repeats some in every turn
         self._warned.add(text)
         await self._notice(text)

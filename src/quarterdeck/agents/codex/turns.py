@@ -12,6 +12,9 @@ from quarterdeck.wire.chats import GoalStatus
 
 Params = dict[str, Any]
 
+MOST_UNASKED = 100
+"""Turns started by codex that wait to be requested; the oldest beyond them is forgotten."""
+
 _USAGE = {
     "inputTokens": "inputTokens",
     "outputTokens": "outputTokens",
@@ -56,6 +59,8 @@ class ThreadTurns:
         if turn is self.ours:
             return
         self._unasked.append(turn)
+        if len(self._unasked) > MOST_UNASKED:
+            self._turns.pop(self._unasked.popleft().id, None)
         if self._next is not None and not self._next.done():
             self._next.set_result(self._take(turn))
 

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any
 
 from quarterdeck.agents.objects import as_object
+from quarterdeck.agents.output import MOST_CALLS
 from quarterdeck.agents.port import AgentSink
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import STATE_UPDATES, AgentEvent, AgentEventType
@@ -36,7 +37,8 @@ class Activity:
             return
         call, status = str(update.get("toolCallId")), update.get("status")
         if status in _AT_WORK or (update["sessionUpdate"] == "tool_call" and status is None):
-            self._running.add(call)
+            if len(self._running) < MOST_CALLS:
+                self._running.add(call)
         elif status is not None:
             self._running.discard(call)
 
