@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.service.chats.delivery import hand_over
 from quarterdeck.service.chats.rows import Undelivered
+from quarterdeck.service.replicas import canvas as canvas_module
 from quarterdeck.wire.engine import CanvasWritten, DeliverMessage, OpenChat, WriteCanvas
 from tests.fleet.conftest import Time, World
 from tests.support.waiting import eventually
@@ -116,3 +117,27 @@ async def test_waits_for_the_database_are_not_the_engines(
     link = cast("EngineLink", Calls())
     await hand_over(context.database, link, made, message, context.clock, limit)
     assert calls == ["plan.md", chat, "look"]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("WAITING_UPLOADS", 2), ("WAITING_BYTES", 17)])
+async def test_uploads_that_wait_are_limited(
+    scripted: World, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(canvas_module, limit, value)
+    made = await asleep(scripted)
+    for name in ("a.md", "b.md"):
+        await queue(scripted, made, name)
+    files = {"file": ("c.md", b"# plan"), "filename": (None, "c.md")}
+    answer = await scripted.client.post(f"/v1/workspaces/{made}/canvas", files=files)
+    assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
+    assert "Wake it" in answer.json()["error"]
+    await queue(scripted, await asleep(scripted), "c.md")  # those of others are not counted
+    await scripted.post(made, "/wake")
+    await scripted.reach(made, "active")
+
+    async def written() -> bool:
+        return await canvas(scripted, made) == ["a.md", "b.md"]
+
+    await eventually(written, "the files")
+    answer = await scripted.client.post(f"/v1/workspaces/{made}/canvas", files=files)
+    assert answer.status_code == 200

@@ -103,5 +103,7 @@ def test_free_names() -> None:
     assert free_name("d/a.md", {"a.md"}) == "d/a.md"
     assert free_name("d/a", {"d/a"}) == "d/a-2"
     long = "d/" + "é" * 125 + ".md"
+    wide = "x" * 54 + "." + "é" * 100  # its ending has more bytes than characters
+    assert len(free_name(wide, {wide}).encode()) == 255
     given = free_name(long, {long})
     assert given.endswith("-2.md") and len(given.encode()) <= 255

@@ -55,6 +55,11 @@ from quarterdeck.wire.files import (
 )
 from quarterdeck.wire.replicas import WorkspaceStatus
 
+WAITING_UPLOADS = 200
+"""Uploads that may wait for a replica."""
+WAITING_BYTES = 100 << 20
+"""Of all of them: they are in the database."""
+
 
 def clean_name(text: str) -> str:
     """Return the name relative to the canvas, without empty parts and `.`.
@@ -88,7 +93,9 @@ def _candidates(name: str) -> Iterator[str]:
     path = PurePosixPath(name)
     for number in count(2):
         ending = f"-{number}{path.suffix}"
-        room = CANVAS_NAME_LIMIT - len(name.encode()) + len(path.name.encode()) - len(ending)
+        room = (
+            CANVAS_NAME_LIMIT - len(name.encode()) + len(path.name.encode()) - len(ending.encode())
+        )
         stem = path.stem.encode()[:room].decode(errors="ignore")
         yield str(path.with_name(stem + ending))
 
@@ -189,7 +196,8 @@ async def take_upload(
     """Write the upload, or keep it; then the result has an `upload_id`.
 
     Raises:
-        ApiError: WORKSPACE_ERROR_STATE, NOT_FOUND, or why the engine cannot write it.
+        ApiError: WORKSPACE_ERROR_STATE, NOT_FOUND, CONFLICT when too many wait, or why the engine
+            cannot write it.
         SandboxError: it has to wait, and the canvas's files cannot be read for its name.
     """
     _require_whole(row)
@@ -223,11 +231,15 @@ def _keep(
     now = context.clock()
     since = kept_since(now)
     drop_uploads(connection, since)
-    waiting = {
-        waiting_upload.filename
-        for waiting_upload in waiting_uploads(connection, workspace_id, since)
-    }
-    used = waiting.union(lying)
+    waiting = waiting_uploads(connection, workspace_id, since)
+    size = sum(one.size_bytes for one in waiting) + len(upload.content)
+    if len(waiting) >= WAITING_UPLOADS or size > WAITING_BYTES:
+        raise ApiError(
+            ErrorCode.CONFLICT,
+            "Too many files wait for this replica. Wake it, then upload again.",
+            f"at most {WAITING_UPLOADS} files and {WAITING_BYTES} bytes",
+        )
+    used = {one.filename for one in waiting}.union(lying)
     name, upload_id = free_name(upload.name, used), str(uuid4())
     add_upload(
         connection,
