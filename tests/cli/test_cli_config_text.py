@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.cli.cockpit import read_cockpit_file
-from quarterdeck.cli.config import change_config, with_value
+from quarterdeck.cli.config_file import change_config, with_value
 from quarterdeck.cli.errors import ConfigError
 
 

@@ -108,6 +108,21 @@ def test_a_verb_that_does_not_call_loads_no_client(installation):
         assert not modules & {"httpx", "pydantic"}, line
 
 
+ALONE = """
+import sys
+from quarterdeck.cli import main
+sys.argv = ["qd"]
+try:
+    main()
+except SystemExit as end:
+    print(end.code, "quarterdeck.cli.cockpit" in sys.modules, "click" in sys.modules)
+"""
+
+
+def test_the_cockpit_opens_without_the_library_for_the_command_line():
+    assert printed(ALONE) == ["2 True False"]  # there is no terminal
+
+
 def test_the_first_frame_needs_no_client_and_the_list_no_form():
     """What the cockpit loads before its first frame, and then for the main screen."""
     script = (

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from quarterdeck.cli.config import write_config
+from quarterdeck.cli.config_file import write_config
 from quarterdeck.cli.target import store_key
 from quarterdeck.local.files import write_file
 from quarterdeck.service.vault import write_key_file

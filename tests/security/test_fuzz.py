@@ -38,7 +38,7 @@ import pytest
 from PIL import Image
 
 from quarterdeck.cli.cockpit import read_cockpit_file
-from quarterdeck.cli.config import with_value
+from quarterdeck.cli.config_file import with_value
 from quarterdeck.cli.errors import ConfigError
 from quarterdeck.cli.schema import parse_config
 from quarterdeck.client import Client, HttpConnection

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import sys
-import tomllib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,10 +11,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from quarterdeck.cli.config import change_config, config_text, with_value, write_config
+from quarterdeck.cli.config_file import change_config, config_text, with_value, write_config
 from quarterdeck.cli.errors import CliError, ConfigError, UsageError
-from quarterdeck.cli.options import Common
-from quarterdeck.cli.repositories import find_checkout
 from quarterdeck.cli.services import service_of, services_beside
 from quarterdeck.cli.target import (
     LOCAL,
@@ -28,7 +25,7 @@ from quarterdeck.cli.target import (
     store_key,
     stored_key_path,
 )
-from quarterdeck.local.files import read_file
+from quarterdeck.local.files import find_checkout, read_file
 from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.tui.known_services import KnownService, NotSupportedError
 from quarterdeck.tui.options import THEME_DIRECTORY, Options, read_options, theme_files
@@ -41,7 +38,10 @@ def read_cockpit_file(path: Path) -> Options:
     """Return the person's settings and themes, with `faults` for invalid ones; never raise."""
     files = theme_files(path.parent / THEME_DIRECTORY)
     try:
-        document = tomllib.loads(read_file(path).decode())
+        text = read_file(path).decode()
+        import tomllib
+
+        document = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         options = Options()
     except (OSError, ValueError, RecursionError) as e:
@@ -224,7 +224,7 @@ CANNOT_DRAW = ("dumb", "unknown")
 """Values of TERM for terminals that show control sequences as text."""
 
 
-def open_cockpit(common: Common) -> int:
+def open_cockpit(profile: str | None = None) -> int:
     """Open the cockpit; closing it does not stop the service.
 
     Returns:
@@ -234,8 +234,6 @@ def open_cockpit(common: Common) -> int:
         UsageError: there is no terminal, or it does not support control sequences.
         ConfigError: there is no key for the remote service.
     """
-    if common.json:
-        raise UsageError("The cockpit has no JSON form.", "Use a command: qd --help lists them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The cockpit needs a terminal.",
@@ -248,7 +246,7 @@ def open_cockpit(common: Common) -> int:
             "Set TERM to what the terminal is, such as TERM=xterm-256color, or use qd --plain, which"
             " prints lines of text.",
         )
-    target = find_target_with_key(common.profile)
+    target = find_target_with_key(profile)
     gc.disable()  # until the cockpit is open: most of what its start makes stays
     from quarterdeck.tui.app import run
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from quarterdeck.cli import COMPLETION
 from quarterdeck.cli.errors import CliError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_safe, safe_line
@@ -42,7 +43,7 @@ def completion(common: Common, shell: str) -> None:
 
     completer = get_completion_class(shell)
     assert completer is not None, shell
-    print_safe(completer(program, {}, "qd", "_QD_COMPLETE").source())
+    print_safe(completer(program, {}, "qd", COMPLETION).source())
 
 
 def replica_names(

@@ -43,7 +43,7 @@ Parts = AbstractAsyncContextManager[AsyncGenerator[bytes]]
 def main() -> None:
     """Run `git-remote-qd REMOTE ADDRESS`."""
     leave_plugins_out()
-    from quarterdeck.cli.program import guarded
+    from quarterdeck.cli.exits import guarded
 
     remote, address = sys.argv[1], sys.argv[-1]
     inside = SECRET_VARIABLE in os.environ

@@ -2,26 +2,22 @@
 
 from pathlib import Path
 
-from quarterdeck.cli.errors import UsageError
-from quarterdeck.cli.options import Common
-from quarterdeck.cli.repositories import find_checkout, find_repository_url
+from quarterdeck.cli.repositories import find_repository_url
 from quarterdeck.cli.services import service_of, services_beside
 from quarterdeck.cli.target import find_target_with_key
+from quarterdeck.local.files import find_checkout
 
 
-def open_plain_cockpit(common: Common) -> int:
+def open_plain_cockpit(profile: str | None) -> int:
     """Open the cockpit as lines; closing it does not stop the service.
 
     Returns:
         The exit code.
 
     Raises:
-        UsageError: JSON is wanted.
         ConfigError: there is no key for the remote service.
     """
-    if common.json:
-        raise UsageError("The cockpit has no JSON form.", "Use a command: qd --help lists them.")
-    target = find_target_with_key(common.profile)
+    target = find_target_with_key(profile)
     from quarterdeck.plain.cockpit import run
     from quarterdeck.plain.session import Here
 

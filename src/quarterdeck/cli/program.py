@@ -1,8 +1,6 @@
-"""The commands, imported on use, and the exit codes of their errors."""
+"""The commands, imported on use."""
 
-import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quarterdeck import __version__
-from quarterdeck.cli.errors import CliError, Exit
+from quarterdeck.cli.errors import Exit, UsageError
+from quarterdeck.cli.exits import guarded
 from quarterdeck.cli.options import Common, json_option, profile_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-    from quarterdeck.client.errors import ClientError
 
 
 @dataclass(frozen=True)
@@ -167,13 +164,15 @@ def program(ctx: click.Context, plain: bool) -> None:
             raise click.UsageError("--plain is an option of the cockpit: leave the command out.")
         return
     common = ctx.find_object(Common) or Common()
+    if common.json:
+        raise UsageError("The cockpit has no JSON form.", "Use a command: qd --help lists them.")
     if plain:
         from quarterdeck.cli.plain import open_plain_cockpit
 
-        ctx.exit(open_plain_cockpit(common))
+        ctx.exit(open_plain_cockpit(common.profile))
     from quarterdeck.cli.cockpit import open_cockpit
 
-    ctx.exit(open_cockpit(common))
+    ctx.exit(open_cockpit(common.profile))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -182,84 +181,14 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         The exit code, one of `Exit`.
     """
-    return guarded(
-        lambda: program.main(list(arguments), prog_name="qd", standalone_mode=False, obj=Common())
-    )
+    return guarded(lambda: _run(arguments))
 
 
-def guarded(work: Callable[[], object]) -> int:
-    """Run a program's work; print what went wrong to standard error.
-
-    Returns:
-        The exit code: the work's own result when it is a number, else one of `Exit`.
-    """
+def _run(arguments: Sequence[str]) -> object:
     try:
-        result = work()
-        sys.stdout.flush()
+        return program.main(list(arguments), prog_name="qd", standalone_mode=False, obj=Common())
     except click.ClickException as e:
         e.show()
         return Exit.USAGE
-    except (KeyboardInterrupt, click.Abort):
+    except click.Abort:
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        return _end_quietly()
-    except CliError as e:
-        _print_error(e.message, e.next_step)
-        return e.exit_code
-    except Exception as e:
-        code = _expected_exit(e)
-        if code is None:
-            raise
-        return code
-    return result if isinstance(result, int) else Exit.DONE
-
-
-def _expected_exit(error: Exception) -> Exit | None:
-    """Return the exit code of a failed call; None for what nobody foresaw.
-
-    Nothing is imported for it: what raised an error of a package has imported that package.
-    """
-    if "pydantic" in sys.modules:
-        from pydantic import ValidationError
-
-        if isinstance(error, ValidationError):
-            # Answers are read by the client; what is left is a request that cannot be made.
-            from quarterdeck.wire.base import first_error
-
-            _print_error(f"{first_error(error)}.", None)
-            return Exit.USAGE
-    if "quarterdeck.client.errors" not in sys.modules:
-        return None
-    from quarterdeck.client.errors import ClientError, InvalidKeyError, ResponseError
-
-    if not isinstance(error, ClientError):
-        return None
-    _print_error(_full_message(error), error.next_step)
-    match error:
-        case ResponseError():
-            return Exit.REFUSED
-        case InvalidKeyError():
-            return Exit.USAGE
-        case _:
-            return Exit.UNREACHABLE
-
-
-def _full_message(error: "ClientError") -> str:
-    details = getattr(error, "details", None)
-    return f"{error.message} ({details})" if details else error.message
-
-
-def _print_error(message: str, next_step: str | None) -> None:
-    from quarterdeck.cli.output import print_message
-
-    print_message(f"qd: {message}")
-    if next_step:
-        print_message(f"    {next_step}")
-
-
-def _end_quietly() -> int:
-    """Return the exit code when the reader of stdout went away, as `head` does: nothing is wrong, nothing more is said."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-    return Exit.DONE

@@ -59,14 +59,6 @@ def find_repository_url(wanted: str | None, target: Target) -> str | None:
     return origin
 
 
-def find_checkout(directory: Path) -> Path | None:
-    """Return the root of the checkout that contains a directory, or None."""
-    for candidate in (directory, *directory.parents):
-        if (candidate / ".git").exists():
-            return candidate
-    return None
-
-
 def _git(directory: str, *arguments: str) -> str | None:
     try:
         process = subprocess.run(

@@ -87,7 +87,7 @@ from pydantic import (
     model_validator,
 )
 
-from quarterdeck.cli.config import config_text
+from quarterdeck.cli.config_file import config_text
 from quarterdeck.cli.errors import ConfigError
 from quarterdeck.cli.target import LOCAL
 from quarterdeck.wire.agents import NO_PROVIDERS, PROVIDER_PATTERN, OwnAgent

@@ -1,4 +1,4 @@
-"""Writes files that are never seen half written, and reads small ones."""
+"""Writes files that are never seen half written, reads small ones, and finds a checkout."""
 
 import errno
 import os
@@ -77,3 +77,11 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def find_checkout(directory: Path) -> Path | None:
+    """Return the root of the checkout that contains a directory, or None."""
+    for candidate in (directory, *directory.parents):
+        if (candidate / ".git").exists():
+            return candidate
+    return None
