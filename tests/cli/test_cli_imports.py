@@ -137,6 +137,10 @@ def test_the_first_frame_needs_no_client_and_the_list_no_form():
 NOT_IN_THE_LIST = (
     "quarterdeck.tui.forms.",
     "quarterdeck.tui.terminal.",
+    "quarterdeck.tui.kit.dialogs",
+    "quarterdeck.tui.panes.chat_dialogs",
+    "quarterdeck.tui.pictures",
+    "quarterdeck.tui.screens.page",
     "quarterdeck.local.checkout",
     "quarterdeck.store.git",
     *(

@@ -12,7 +12,6 @@ from textual.widget import Widget
 from quarterdeck.store.drafts import NotReadableError, home_path, image_of, read_file
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
-from quarterdeck.tui.kit.dialogs import AskField, AskScreen, WrongFieldError
 from quarterdeck.wire.chats import Image
 
 
@@ -54,6 +53,7 @@ async def ask_for_file(
 
     `take` raises `WrongFieldError`, or the client's errors: they are shown next to the path.
     """
+    from quarterdeck.tui.kit.dialogs import AskField, AskScreen, WrongFieldError
 
     async def read(values: Mapping[str, str]) -> None:
         path = home_path(values["path"])

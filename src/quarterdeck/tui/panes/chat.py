@@ -1,6 +1,6 @@
 """The Chat tab: the transcript, the messages that wait, and the composer.
 
-Messages, drafts and the queue are in `chat_messages`, dialogs in `chat_dialogs`, search in `FindLine`.
+Messages, drafts and the queue are in `chat_messages`, dialogs in `chat_dialogs`, search in `chat_find`.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript.export import markdown_of, plain_lines
 from quarterdeck.transcript.fold import Transcript
 from quarterdeck.transcript.text import one_line
+from quarterdeck.tui import panes
 from quarterdeck.tui.actions import KeyContext, bindings
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import ask_for_file, attached_words
 from quarterdeck.tui.kit.key_context import KeyContextChanged
 from quarterdeck.tui.outside import editor, pager
-from quarterdeck.tui.panes import chat_dialogs
 from quarterdeck.tui.panes.chat_completions import COMMANDS, find_completions, own_command
-from quarterdeck.tui.panes.chat_dialogs import FindLine, setting_words
+from quarterdeck.tui.panes.chat_find import FindLine
 from quarterdeck.tui.panes.chat_messages import (
     ChatMessages,
     ShownChat,
@@ -40,7 +40,7 @@ from quarterdeck.tui.panes.chat_messages import (
     goal_words,
     plan_ready_words,
     secret_question,
-    turn_words,
+    state_words,
 )
 from quarterdeck.tui.panes.chat_transcript import ChatTranscript
 from quarterdeck.tui.textual_ext.type_ahead import TakesKeys, hold_keys
@@ -227,12 +227,8 @@ class ChatPane(Vertical, TakesKeys):
     async def _create_chat(self, agent: str | None = None) -> None:
         commands = self._app_state.chat_commands
         try:
-            agent = agent or await chat_dialogs.choose_agent(self, commands)
-            model = (
-                await chat_dialogs.choose_model(self, commands, agent)
-                if agent is not None
-                else None
-            )
+            agent = agent or await panes.chat_dialogs.choose_agent(self, commands)
+            model = agent and await panes.chat_dialogs.choose_model(self, commands, agent)
             if agent is not None and model is not None:
                 with hold_keys(self, "Creating the chat"):
                     self.show_chat(await commands.create(self.replica_id, agent, model or None))
@@ -243,18 +239,18 @@ class ChatPane(Vertical, TakesKeys):
     @work(exclusive=True, group="chats")
     async def action_pick_model(self) -> None:
         """Choose the model of the next messages; another agent needs another chat."""
-        if agent := await chat_dialogs.pick_model(self, self.shown):
+        if agent := await panes.chat_dialogs.pick_model(self, self.shown):
             await self._create_chat(agent)
 
     @work(exclusive=True, group="chats")
-    async def action_pick_setting(self, name: chat_dialogs.SettingName) -> None:
+    async def action_pick_setting(self, name: "panes.chat_dialogs.SettingName") -> None:
         """Choose the permission mode or the thinking level."""
-        await chat_dialogs.choose_setting(self, self.shown, name)
+        await panes.chat_dialogs.choose_setting(self, self.shown, name)
 
     @work(exclusive=True, group="chats")
     async def action_rename_chat(self) -> None:
         """Rename the chat."""
-        await chat_dialogs.ask_name(self, self.shown)
+        await panes.chat_dialogs.ask_name(self, self.shown)
 
     @work(exclusive=True, group="chats")
     async def action_delete_chat(self) -> None:
@@ -266,7 +262,7 @@ class ChatPane(Vertical, TakesKeys):
             self.shown.show_problem(
                 "The only chat cannot be deleted; delete the replica instead (d in the list)."
             )
-        elif await chat_dialogs.confirm_delete(self, chat, self._app_state.agent_name):
+        elif await panes.chat_dialogs.confirm_delete(self, chat, self._app_state.agent_name):
             try:
                 await self._app_state.chat_commands.delete(self.replica_id, chat.id)
             except ClientError as error:
@@ -339,7 +335,7 @@ class ChatPane(Vertical, TakesKeys):
         self._attached.update(attached_words("next", attachments))
 
     def _show_turn(self, chat: ChatState, replica: ReplicaState) -> None:
-        words = self.shown.problem or turn_words(chat, replica.status) + setting_words(chat)
+        words = self.shown.problem or state_words(chat, replica.status)
         if words == self._turn_words:
             return
         self._turn_words = words
@@ -392,7 +388,7 @@ class ChatPane(Vertical, TakesKeys):
 
     def action_copy_message(self) -> None:
         """Copy the agent's last message."""
-        chat_dialogs.copy_message(self, self.shown)
+        panes.chat_dialogs.copy_message(self, self.shown)
 
     @on(TranscriptView.OlderWanted)
     @work(group="older", exclusive=True)
@@ -448,28 +444,29 @@ class ChatPane(Vertical, TakesKeys):
     async def action_open_block(self) -> None:
         """Open the block under the cursor in `$PAGER`."""
         if (block := self.transcript.cursor_block) is not None:
-            await chat_dialogs.look_at_text(self, self.shown, "\n".join(plain_lines(block)), pager)
+            text = "\n".join(plain_lines(block))
+            await panes.chat_dialogs.look_at_text(self, self.shown, text, pager)
 
     async def action_open_all(self) -> None:
         """Open the loaded part of the transcript in `$EDITOR`."""
         text = markdown_of(self.transcript.transcript.blocks)
-        await chat_dialogs.look_at_text(self, self.shown, text, editor)
+        await panes.chat_dialogs.look_at_text(self, self.shown, text, editor)
 
     @work(exclusive=True, group="export")
     async def action_export(self) -> None:
         """Ask for a name, and write the whole chat to it."""
-        await chat_dialogs.ask_export(self, self.shown)
+        await panes.chat_dialogs.ask_export(self, self.shown)
 
     @work(exclusive=True, group="export")
     async def action_save_images(self) -> None:
         """Ask for a name, and write the images of the block under the cursor to it."""
-        if images := await chat_dialogs.read_images(self, self.shown, self.transcript):
-            await chat_dialogs.ask_to_save(self, self.shown, images, "File name (no extension)")
+        if images := await panes.chat_dialogs.read_images(self, self.shown, self.transcript):
+            await panes.chat_dialogs.ask_to_save(self, self.shown, images)
 
     @work(exclusive=True, group="export")
     async def action_view_images(self) -> None:
         """Show the images of the block under the cursor; save them where none can be displayed."""
-        await chat_dialogs.view_images(self, self.shown, self.transcript)
+        await panes.chat_dialogs.view_images(self, self.shown, self.transcript)
 
     # questions, plans and goals
 
@@ -518,12 +515,12 @@ class ChatPane(Vertical, TakesKeys):
     @work(exclusive=True, group="goal")
     async def action_goal(self) -> None:
         """Set the goal and its budget."""
-        await chat_dialogs.ask_goal(self, self.shown)
+        await panes.chat_dialogs.ask_goal(self, self.shown)
 
     @work(exclusive=True, group="goal")
     async def action_switch_goal(self) -> None:
         """Pause the goal, or resume it."""
-        await chat_dialogs.switch_goal(self.shown)
+        await panes.chat_dialogs.switch_goal(self.shown)
 
     # writing
 

@@ -1,16 +1,12 @@
-"""The dialogs of the Chat tab, the settings of its agent, and the line that searches its transcript."""
+"""The dialogs of the Chat tab, and the settings of its agent."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from textual import work
 from textual.app import App
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.widget import Widget
-from textual.widgets import Input, Static
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.store.chats import ChatCommands, ChatState
@@ -18,7 +14,7 @@ from quarterdeck.store.drafts import home_path
 from quarterdeck.store.exporting import export_chat, find_images, write_new
 from quarterdeck.transcript.blocks import MessageBlock
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, keyed
+from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.dialogs import (
     AskField,
@@ -27,7 +23,6 @@ from quarterdeck.tui.kit.dialogs import (
     ChooseScreen,
     WrongFieldError,
 )
-from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.outside import OutsideError, look_at
 from quarterdeck.tui.panes.chat_messages import ShownChat, chat_tab
 from quarterdeck.tui.pictures import saved_words, why_none
@@ -225,7 +220,10 @@ async def ask_export(asker: Widget, shown: ShownChat) -> None:
 
 
 async def ask_to_save(
-    asker: Widget, shown: ShownChat, images: Sequence[tuple[str, bytes]], label: str
+    asker: Widget,
+    shown: ShownChat,
+    images: Sequence[tuple[str, bytes]],
+    label: str = "File name (no extension)",
 ) -> None:
     """Ask for a name, and write images to it. They are pairs of a file suffix and the content."""
 
@@ -327,120 +325,6 @@ def _wrong(error: OSError) -> WrongFieldError:
     return WrongFieldError("path", f"Cannot write the file: {error.strerror}.")
 
 
-NOWHERE = "not found"
-
-
-class FindLine(Horizontal, HasKeyContext):
-    """Hidden until it is opened, when its parts are mounted. Enter goes to the transcript, where n and N continue."""
-
-    DEFAULT_CSS = """
-    FindLine {
-        display: none;
-        height: 1;
-        padding: 0 1;
-        background: $surface;
-        & > .sign { width: 2; color: $text-primary; }
-        & > Input { width: 1fr; background: $surface; }
-        & > #found { width: auto; padding-left: 1; color: $text-muted; }
-    }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave(False)", "Close", show=False, id="find.close", priority=True),
-        Binding("tab", "leave(True)", "To the text", show=False, id="find.text", priority=True),
-    ]
-
-    def __init__(self, view: TranscriptView, read_older: Callable[[], Awaitable[bool]]) -> None:
-        """Search in `view`. `read_older` adds a page of older messages to it; False when there is none."""
-        super().__init__()
-        self._view = view
-        self._read_older = read_older
-        self._found = False
-        self.field = Input(compact=True, placeholder="find in the transcript")
-        """The widget that gets the focus."""
-        self.field.cursor_blink = False
-        self._message = Static(id="found", markup=False)
-
-    @property
-    def place(self) -> KeyContext:
-        """Part of `HasKeyContext`."""
-        return KeyContext.CHAT_FIND
-
-    def begin(self) -> None:
-        """Ask for a search text."""
-        if not self.field.is_attached:
-            self.mount(Static("/", classes="sign"), self.field, self._message)
-        self.display = True
-        self.screen.set_focus(self.field)
-
-    def end(self) -> None:
-        """Hide the line, and the marks in the transcript."""
-        self.workers.cancel_group(self, "find")
-        self.display = False
-        self.field.clear()
-        self._view.find("")
-
-    def again(self, by: int) -> None:
-        """Go to the next match (1), or to the previous one (-1)."""
-        if not self._view.finding:
-            self.begin()
-        elif self._view.find_again(by):
-            self._show_place()
-        elif by < 0 and self._view.has_older:
-            self._find_older()
-        else:
-            self._go_round(by)
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
-        self.workers.cancel_group(self, "find")
-        self._found = self._view.find(event.value)
-        if self._found or not event.value:
-            self._show_place()
-        else:
-            self._show_message(NOWHERE)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.action_leave(True)
-
-    def action_leave(self, keep: bool) -> None:
-        """Go to the transcript; `keep` the marks, and continue there with n and N."""
-        self.screen.set_focus(self._view)
-        if not keep or not self.field.value:
-            self.end()
-        elif not self._found:
-            self._find_older()
-
-    @work(group="find", exclusive=True)
-    async def _find_older(self) -> None:
-        """Read page after page until there is a match."""
-        self._show_message("looking in older messages …")
-        while await self._read_older():
-            if self._view.find_again(-1):
-                self._show_place()
-                return
-        if self._view.has_older:
-            self._show_message("not found further up")
-        else:
-            self._go_round(-1)
-
-    def _go_round(self, by: int) -> None:
-        if self._view.find_again(by, around=True):
-            self._show_place("on from the start" if by > 0 else "on from the end")
-        else:
-            self._show_message(NOWHERE)
-
-    def _show_place(self, more: str = "") -> None:
-        """Show the number of the match, and how many there are; a plus while older messages are not counted."""
-        place = self._view.found
-        plus = "+" if self._view.has_older else ""
-        found = f"{place.number} of {place.total}{plus}" if place else ""
-        self._show_message(" · ".join(part for part in (more, found) if part))
-
-    def _show_message(self, text: str) -> None:
-        self._message.update(text)
-
-
 SettingName = Literal["permission_mode", "thinking_level"]
 
 TITLES: dict[SettingName, str] = {
@@ -449,13 +333,6 @@ TITLES: dict[SettingName, str] = {
 }
 ANOTHER = "another:"
 """Prefix of an agent's id among models: choosing it creates another chat."""
-
-
-def setting_words(chat: ChatState) -> str:
-    """Return the permission mode, the model and the thinking level of a chat's agent."""
-    record = chat.record
-    values = (record.permission_mode, record.model, record.thinking_level)
-    return "".join(f" · {one_line(value.name)}" for value in values if value is not None)
 
 
 def _setting_choice(id: str, name: str, current: SettingValue | None) -> Choice:

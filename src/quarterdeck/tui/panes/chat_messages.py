@@ -70,7 +70,12 @@ class ShownChat:
         self.show_problem(f"{what}: {error} {error.next_step}")
 
 
-def turn_words(chat: ChatState, status: str) -> str:
+def state_words(chat: ChatState, status: str) -> str:
+    """Return what the chat is doing, and the settings of its agent."""
+    return _turn_words(chat, status) + _setting_words(chat)
+
+
+def _turn_words(chat: ChatState, status: str) -> str:
     """Return what the chat is doing."""
     match status:
         case WorkspaceStatus.ERROR:
@@ -89,6 +94,13 @@ def turn_words(chat: ChatState, status: str) -> str:
         doing = one_line(chat.noted_state) or "working"
         return f"● {doing}{at} " + keyed("({composer.interrupt} interrupts)")
     return "○ idle"
+
+
+def _setting_words(chat: ChatState) -> str:
+    """Return the permission mode, the model and the thinking level of a chat's agent."""
+    record = chat.record
+    values = (record.permission_mode, record.model, record.thinking_level)
+    return "".join(f" · {one_line(value.name)}" for value in values if value is not None)
 
 
 def chat_tab(chat: ChatState, name: Callable[[str], str]) -> Tab:
