@@ -102,6 +102,7 @@ class MainScreen(CommandScreen):
     def __init__(self, services: Services, host: GetHost, directory: Path | None) -> None:
         super().__init__(services, directory)
         self._beside = ReplicaHolder(services, host)
+        self.info = InfoPanel(services)
         self._frame = PendingUpdate()
         self._scheduled = False
         self._shown_at = 0.0
@@ -123,7 +124,6 @@ class MainScreen(CommandScreen):
                 yield ReplicaListView()
                 yield PageLinks()
             yield self._beside
-            yield InfoPanel(self._services)
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -234,7 +234,10 @@ class MainScreen(CommandScreen):
             return
         pane = self.pane
         state = self._services.get(pane.replica_id) if pane else None
-        self.info.set_class(self._shows_info and state is not None, "wanted")
+        wanted = self._shows_info and state is not None
+        if wanted and not self.info.is_attached:
+            self.query_one("#body").mount(self.info)
+        self.info.set_class(wanted, "wanted")
         if state is not None:
             self.info.show(state)
 
@@ -289,10 +292,6 @@ class MainScreen(CommandScreen):
     @property
     def listing(self) -> ReplicaListView:
         return self.query_one(ReplicaListView)
-
-    @property
-    def info(self) -> InfoPanel:
-        return self.query_one(InfoPanel)
 
     @property
     def pane(self) -> ReplicaPane | None:
