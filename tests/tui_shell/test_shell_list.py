@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.dom import DOMNode
 
 from quarterdeck.store.signals import ListChanged
 from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.text import wrapped
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.lines import FilterLine
+from quarterdeck.tui.widgets.status_line import OpeningScreen
 from quarterdeck.wire.environments import GLOBAL
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit, screen_text
@@ -352,12 +354,13 @@ async def test_the_cursor_starts_on_the_first_that_needs_the_user(frozen: Frozen
 async def test_a_window_of_any_width_is_styled_when_its_parts_are_mounted_only(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    styled: list[MainScreen] = []
+    styled: list[DOMNode] = []
 
-    def count(self: MainScreen, animate: bool = True) -> None:
+    def count(self: DOMNode, animate: bool = True) -> None:
         styled.append(self)
 
-    monkeypatch.setattr(MainScreen, "update_node_styles", count)
+    for screen in (OpeningScreen, MainScreen):
+        monkeypatch.setattr(screen, "update_node_styles", count)
     frozen.add("fix-login")
     async with frozen.run_test(size=(120, 40)):
         await eventually(lambda: "fix-login" in screen_text(frozen), "the list")

@@ -11,7 +11,6 @@ from rich.style import Style
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Click, Key
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -19,6 +18,7 @@ from quarterdeck.store.status import NEEDS_YOU, Attention, ConnectionPhase, Conn
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import BY_STATE, KeyContext, brief_keys
 from quarterdeck.tui.actions.model import key_name
+from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import MARKS, part_style
 
@@ -248,7 +248,7 @@ class StatusLine(Widget):
         return segments
 
 
-class OpeningScreen(Screen[None]):
+class OpeningScreen(SettledLayout[None]):
     """Replaces the main screen while its parts, half of the program, are being loaded."""
 
     DEFAULT_CSS = """
