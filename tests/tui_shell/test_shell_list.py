@@ -368,6 +368,14 @@ async def test_a_window_of_any_width_is_styled_when_its_parts_are_mounted_only(
         assert not styled, "neither when it was shown nor for the class of its width"
 
 
+async def test_what_is_hidden_at_first_is_not_mounted(frozen: FrozenCockpit) -> None:
+    frozen.add("fix-login")
+    async with frozen.run_test(size=(120, 40)):
+        await eventually(lambda: bool(frozen.screen.query(Composer)), "the chat")
+        for hidden in ("#banner", "#unisolated", "#goal", "StateNote", "FilterLine Input"):
+            assert not frozen.screen.query(hidden), hidden
+
+
 async def test_m_goes_to_the_composer_whatever_tab_is_shown(frozen: FrozenCockpit) -> None:
     frozen.add("alpha").environment_read = True
     async with frozen.run_test(size=(120, 30)) as pilot:

@@ -48,7 +48,7 @@ from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.tui.transcript_view.view import ReadingPosition
 from quarterdeck.tui.widgets.completions import Completions, Token
 from quarterdeck.tui.widgets.composer import Composer, SecretField
-from quarterdeck.tui.widgets.lines import StateNote
+from quarterdeck.tui.widgets.lines import RareText, StateNote
 from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.tui.widgets.queue_view import QueueView
 from quarterdeck.tui.widgets.tab_bar import TabBar
@@ -99,10 +99,10 @@ class ChatPane(Vertical, TakesKeys):
         self.messages = ChatMessages(self.shown, self.composer, self.queue)
         self._chats = TabBar(id="chats")
         self._note = StateNote()
-        self._goal = Static(id="goal", classes="line", markup=False)
-        self._plan = Static(plan_ready_words(), id="plan", classes="line", markup=False)
+        self._goal = RareText(id="goal", classes="line")
+        self._plan = RareText(id="plan", classes="line")
         self._turn = Static(id="turn", classes="line", markup=False)
-        self._attached = Static(id="attached", classes="line", markup=False)
+        self._attached = RareText(id="attached", classes="line")
         self._turn_words = ""
         self._positions: dict[UUID, ReadingPosition] = {}
         """The scroll positions of the chats that are not shown."""
@@ -113,13 +113,9 @@ class ChatPane(Vertical, TakesKeys):
         yield self._chats
         yield self.transcript
         yield self.find_line
-        yield self._note
         yield self.queue
-        yield self._goal
-        yield self._plan
         yield self._turn
         yield self.question
-        yield self._attached
         yield self.completions
         yield self.secret
         yield self.composer
@@ -315,11 +311,10 @@ class ChatPane(Vertical, TakesKeys):
         self.queue.show(chat, self._app_state.outbox.of_chat(chat.id))
         if self.queue.has_focus and not self.queue.actionable:
             self.screen.set_focus(self.composer)
-        self._note.show(replica)
-        self._goal.display = chat.record.goal is not None
-        if chat.record.goal is not None:
-            self._goal.update(goal_words(chat.record.goal))
-        self._plan.display = chat.plan_waits
+        self._note.show(replica, before=self.queue)
+        goal = chat.record.goal
+        self._goal.show_text(goal_words(goal) if goal is not None else "", after=self.queue)
+        self._plan.show_text(plan_ready_words() if chat.plan_waits else "", before=self._turn)
         self._show_attachments()
         self._show_turn(chat, replica)
         self._show_question(chat)
@@ -330,9 +325,8 @@ class ChatPane(Vertical, TakesKeys):
 
     def _show_attachments(self) -> None:
         attachments = self.messages.draft.attachments
-        self._attached.display = bool(attachments)
         self.composer.sends_empty = any(attachment.upload_id for attachment in attachments)
-        self._attached.update(attached_words("next", attachments))
+        self._attached.show_text(attached_words("next", attachments), before=self.completions)
 
     def _show_turn(self, chat: ChatState, replica: ReplicaState) -> None:
         words = self.shown.problem or state_words(chat, replica.status)

@@ -38,7 +38,7 @@ from quarterdeck.tui.actions import keyed
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane, kind_of, tabs_beside
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
-from quarterdeck.tui.widgets.lines import HeadLine, Note
+from quarterdeck.tui.widgets.lines import HeadLine, Note, RareText
 from quarterdeck.tui.widgets.tab_bar import Switcher, TabBar
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -60,6 +60,7 @@ class ReplicaPane(Vertical):
         self.replica_id = replica_id
         self.tab = CHAT
         self._head = HeadLine()
+        self._unisolated = RareText(id="unisolated")
         self._chat_made = asyncio.Event()
         self._tabs = Switcher(initial="note")
         self.parts_ready = asyncio.Event()
@@ -67,7 +68,6 @@ class ReplicaPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield self._head
-        yield Static(id="unisolated", markup=False)
         yield TabBar(id="tabs")
         with self._tabs:
             yield Note("reading …", id="note")
@@ -99,9 +99,9 @@ class ReplicaPane(Vertical):
             return
         self.show_head()
         self._show_tabs()
-        reason = self.query_one("#unisolated", Static)
-        reason.display = state.unisolated is not None
-        reason.update(f"Not isolated: {one_line(state.unisolated or '')}")
+        unisolated = state.unisolated
+        reason = f"Not isolated: {one_line(unisolated)}" if unisolated is not None else ""
+        self._unisolated.show_text(reason, after=self._head)
         for pane in self.panes:
             # A hidden one is updated when it is shown again; only terminals,
             # which end and start with their engine, follow it all the time.

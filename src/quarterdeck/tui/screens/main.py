@@ -16,7 +16,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static
 
 from quarterdeck.store.list_view import Grouping
 from quarterdeck.store.replica_list import ReplicaFilter
@@ -33,7 +32,7 @@ from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane
 from quarterdeck.tui.screens.commands import CommandScreen, pointless
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.info import InfoPanel
-from quarterdeck.tui.widgets.lines import SUGGESTED, FilterLine, sort_words
+from quarterdeck.tui.widgets.lines import SUGGESTED, FilterLine, RareText, sort_words
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 from quarterdeck.tui.widgets.tab_bar import PageLinks
@@ -103,6 +102,7 @@ class MainScreen(CommandScreen):
         super().__init__(services, directory)
         self._beside = ReplicaHolder(services, host)
         self.info = InfoPanel(services)
+        self._banner = RareText(id="banner")
         self._frame = PendingUpdate()
         self._scheduled = False
         self._shown_at = 0.0
@@ -117,7 +117,6 @@ class MainScreen(CommandScreen):
         *_, breakpoint = (name for least, name in BREAKPOINTS if width >= least)
         self.add_class(breakpoint, update=False)
         yield StatusLine()
-        yield Static(id="banner", markup=False)
         with Horizontal(id="body"):
             with Vertical(id="side"):
                 yield FilterLine(suggested=SUGGESTED)
@@ -242,10 +241,9 @@ class MainScreen(CommandScreen):
             self.info.show(state)
 
     def _show_banner(self) -> None:
-        banner = self.query_one("#banner", Static)
-        connection = self._troubled
-        banner.display = connection is not None
+        body, connection = self.query_one("#body"), self._troubled
         if connection is None:
+            self._banner.show_text("", before=body)
             return
         whose = f"{connection.name}: " if self._services.several else ""
         comfort = keyed("Your input is kept. {app.reconnect} to retry now.")
@@ -253,7 +251,7 @@ class MainScreen(CommandScreen):
             comfort = keyed("{app.reconnect} to retry.")
         if connection.phase == ConnectionPhase.STOPPED:
             comfort = keyed("{app.reconnect} to start it again.")
-        banner.update(one_line(f"{whose}{connection.problem} {comfort}"))
+        self._banner.show_text(one_line(f"{whose}{connection.problem} {comfort}"), before=body)
 
     @property
     def _troubled(self) -> ConnectionState | None:

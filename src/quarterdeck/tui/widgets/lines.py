@@ -6,7 +6,6 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -191,7 +190,6 @@ class FilterLine(Vertical, HasKeyContext):
         self._counts = Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        yield self._field
         yield self._counts
 
     @property
@@ -206,6 +204,8 @@ class FilterLine(Vertical, HasKeyContext):
 
     def start(self) -> None:
         """Let the user type."""
+        if not self._field.is_attached:
+            self.mount(self._field, before=self._counts)
         self.add_class("typing")
         self.screen.set_focus(self._field)
 
@@ -230,8 +230,11 @@ class FilterLine(Vertical, HasKeyContext):
         self._go(lambda: self._leave(self.typed))
 
     def _go(self, leave: Callable[[], None]) -> None:
-        # Through the field's queue: what was typed before the key is in it by then.
-        self._field.call_later(leave)
+        if self._field.is_attached:
+            # Through the field's queue: what was typed before the key is in it by then.
+            self._field.call_later(leave)
+        else:
+            leave()
 
     def _leave(self, typed: str) -> None:
         self._field.value = typed
@@ -264,7 +267,26 @@ LAST_LINES = 4
 """Lines of a running hook's output that are shown in the chat; its tab has all of them."""
 
 
-class StateNote(Static):
+class RareText(Static):
+    """Text that is seldom there; mounted when it is first shown."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes, markup=False)
+
+    def show_text(
+        self, text: str, *, before: Widget | None = None, after: Widget | None = None
+    ) -> None:
+        """Show a text, or nothing when it is empty. Its place is before or after another widget."""
+        if text and not self.is_attached:
+            beside = before or after
+            assert beside is not None and isinstance(beside.parent, Widget)
+            beside.parent.mount(self, before=before, after=after)
+        if self.is_attached:
+            self.display = bool(text)
+            self.update(text)
+
+
+class StateNote(RareText):
     """Hidden while the replica is active or at rest."""
 
     DEFAULT_CSS = """
@@ -279,17 +301,12 @@ class StateNote(Static):
     }
     """
 
-    def __init__(self) -> None:
-        super().__init__(markup=False)
-
-    def show(self, state: ReplicaState) -> None:
+    def show(self, state: ReplicaState, *, before: Widget) -> None:
         """Show the state of a replica."""
         failed = state.status == WorkspaceStatus.ERROR
-        words = _words(state)
-        self.display = bool(words)
+        self.show_text(_words(state), before=before)
         self.set_class(failed, "failed")
         self.border_title = "✗ failed" if failed else "◌ preparing"
-        self.update(Text(words))
 
 
 def _words(state: ReplicaState) -> str:
