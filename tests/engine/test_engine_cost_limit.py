@@ -115,6 +115,25 @@ async def test_a_message_that_waits_is_told_and_runs_without_a_limit(
     assert results(entries, chat)[1] == "end_turn"
 
 
+async def test_nothing_is_told_of_a_queue_that_may_still_be_canceled(
+    place, message, wait_until
+) -> None:
+    task = await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "0.6"))
+    await wait_until(lambda: len(results(entries, chat)) == 1)
+    await stop(task)
+    place.permissions, place.hold = limit(0.5), True
+    await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    await link.chat_send(message(chat, "0.1"))
+    await link.permissions_set(limit(0.25))
+    assert not notices(entries, chat)
+    await link.queue_release()
+    await wait_until(lambda: notices(entries, chat))
+
+
 async def test_an_agent_without_a_cost_is_not_limited_and_that_is_said_once(
     place, message, wait_until
 ) -> None:

@@ -41,6 +41,15 @@ class RunningTurn:
         self.too_expensive = False
         """Whether it is interrupted because the cost limit is reached."""
 
+    async def ends_in(self, seconds: float) -> bool:
+        """Wait for the end; return whether it came in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
     def limited(self, outcome: TurnOutcome, budget: "Budget") -> TurnOutcome:
         """Return the outcome; that of a turn which the cost limit has stopped is a failure."""
         if not self.too_expensive or outcome.stop_reason != StopReason.CANCELLED:

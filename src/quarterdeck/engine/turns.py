@@ -267,12 +267,17 @@ class ChatRunner:
     def _must_tell(self) -> bool:
         """Whether the cost limit holds messages back, and no failed turn says so."""
         waiting = bool(self.chat.queue) or self.goals.active
-        return waiting and self._budget.reached and not self.chat.record.turn_failed
+        told = self.chat.record.turn_failed
+        return waiting and self._may_run and self._budget.reached and not told
+
+    @property
+    def _may_run(self) -> bool:
+        return not (self._stopping or self._retired or self._held())
 
     @property
     def _more(self) -> bool:
         """Whether another turn will follow."""
-        if self._stopping or self._retired or self._held() or self._budget.reached:
+        if not self._may_run or self._budget.reached:
             return False
         return bool(self.chat.queue) or self.goals.active or self._agent.own_turn_waits
 
@@ -576,24 +581,15 @@ class ChatRunner:
             logger.warning("an agent did not accept the interrupt: %r", error)
 
     async def _wait_or_kill(self, turn: RunningTurn) -> None:
-        if await _in_time(turn.ended):
+        if await turn.ends_in(INTERRUPT_SECONDS):
             return
         await self._agent.drop()
         if turn.task is not None:
             turn.task.cancel()
-        if not await _in_time(turn.ended):
+        if not await turn.ends_in(INTERRUPT_SECONDS):
             raise EngineRefusedError(
                 ErrorCode.INTERNAL_ERROR, "The end of the turn cannot be recorded."
             )
-
-
-async def _in_time(ended: asyncio.Event) -> bool:
-    try:
-        async with asyncio.timeout(INTERRUPT_SECONDS):
-            await ended.wait()
-    except TimeoutError:
-        return False
-    return True
 
 
 def _sentence(error: AgentError) -> str:
