@@ -75,7 +75,7 @@ async def test_there_are_three_small_requests_from_one_list_to_the_next(
     watched: Watched, service: PlayedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_monitor, "CHECK_PERIOD", 0.001)
-    await watched.until(lambda: service.asked.count("GET /v1/replica") == 4, "the fourth list")
+    await watched.until(lambda: service.asked.count("GET /v1/replica") >= 4, "the fourth list")
     at = [n for n, asked in enumerate(service.asked) if asked == "GET /v1/replica"]
     between = service.asked[at[2] + 1 : at[3]]
     assert between == ["GET /v1/health"] * 3
