@@ -138,6 +138,7 @@ NOT_IN_THE_LIST = (
     "quarterdeck.tui.forms.",
     "quarterdeck.tui.terminal.",
     "quarterdeck.tui.kit.dialogs",
+    "quarterdeck.tui.kit.rows",
     "quarterdeck.tui.panes.chat_dialogs",
     "quarterdeck.tui.pictures",
     "quarterdeck.tui.screens.page",

@@ -7,7 +7,7 @@ Below 60 columns only the one with the focus is shown.
 
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from textual import on, work
@@ -31,12 +31,14 @@ from quarterdeck.tui.panes.replica import PendingUpdate, ReplicaHolder, ReplicaP
 from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane
 from quarterdeck.tui.screens.commands import CommandScreen, pointless
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
-from quarterdeck.tui.widgets.info import InfoPanel
 from quarterdeck.tui.widgets.lines import SUGGESTED, FilterLine, RareText, sort_words
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
 from quarterdeck.tui.widgets.tab_bar import PageLinks
 from quarterdeck.wire.search import SearchHit
+
+if TYPE_CHECKING:
+    from quarterdeck.tui.widgets.info import InfoPanel
 
 WELCOME = (
     "No replicas yet.\nPress {replica.new} to create one:\na sandbox with your\n"
@@ -101,7 +103,8 @@ class MainScreen(CommandScreen):
     def __init__(self, services: Services, host: GetHost, directory: Path | None) -> None:
         super().__init__(services, directory)
         self._beside = ReplicaHolder(services, host)
-        self.info = InfoPanel(services)
+        self._info: InfoPanel | None = None
+        """Imported and mounted when it is first shown."""
         self._banner = RareText(id="banner")
         self._frame = PendingUpdate()
         self._scheduled = False
@@ -178,8 +181,8 @@ class MainScreen(CommandScreen):
             self._show_list()
         if frame.connection:
             self._show_banner()
-        if frame.connection and self._services.online:
-            self.info.come_online()
+        if self._info is not None and frame.connection and self._services.online:
+            self._info.come_online()
         self._show_info()
         await self._beside.take(frame)
         if not self._was_filled and self._is_filled:
@@ -234,11 +237,15 @@ class MainScreen(CommandScreen):
         pane = self.pane
         state = self._services.get(pane.replica_id) if pane else None
         wanted = self._shows_info and state is not None
-        if wanted and not self.info.is_attached:
-            self.query_one("#body").mount(self.info)
-        self.info.set_class(wanted, "wanted")
-        if state is not None:
-            self.info.show(state)
+        if self._info is None and wanted:
+            from quarterdeck.tui.widgets.info import InfoPanel
+
+            self._info = InfoPanel(self._services)
+            self.query_one("#body").mount(self._info)
+        if self._info is not None:
+            self._info.set_class(wanted, "wanted")
+            if state is not None:
+                self._info.show(state)
 
     def _show_banner(self) -> None:
         body, connection = self.query_one("#body"), self._troubled
@@ -553,7 +560,7 @@ class MainScreen(CommandScreen):
             await self.action_show(CHAT)
 
     def action_toggle_info(self) -> None:
-        if self.focused is self.info:
+        if self._info is not None and self._info.has_focus:
             self.action_from_info()
         if self._has_room_for_info():
             self._with_info = not self._shows_info
@@ -569,7 +576,7 @@ class MainScreen(CommandScreen):
         if self._has_room_for_info() and self.pane is not None:
             self._with_info = True
             self._show_info()
-            self.set_focus(self.info)
+            self.set_focus(self._info)
 
     def action_from_info(self) -> None:
         if self.pane is not None:
