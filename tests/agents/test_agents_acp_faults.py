@@ -15,10 +15,12 @@ from quarterdeck.agents.availability import spawn
 from quarterdeck.agents.port import AgentDiedError, Prompt, StopReason
 from quarterdeck.agents.presets import Preset, load_presets
 from quarterdeck.agents.session.permissions import MOST_OPEN, TOO_MANY
+from quarterdeck.agents.session.process import MOST_SENDING
 from quarterdeck.agents.session.recorder import Timeouts
 from quarterdeck.agents.session.session import _duration
 from quarterdeck.wire.history import AgentEventType
 from quarterdeck.wire.setup import McpServer
+from tests.support.waiting import eventually
 
 HELLO = Prompt("m1", "hello")
 
@@ -629,3 +631,42 @@ async def test_a_prompt_that_the_agent_has_worked_on_is_not_repeated(scripted, h
     assert failed.stop_reason == StopReason.FAILED and heard.text() == "worked "
     assert (await session.prompt(HELLO)).stop_reason == StopReason.END_TURN
     assert heard.text() == "worked hello"
+
+
+FLOOD = """
+    def prompt(message):
+        line, wrote = b'{"jsonrpc": "2.0", "id": 1, "method": "none", "params": {}}\\n', 0
+        os.set_blocking(1, False)
+        while wrote < 200_000:
+            if select.select([], [1], [], 2)[1]:
+                try:
+                    os.write(1, line)
+                    wrote += 1
+                except BlockingIOError:
+                    pass
+            elif os.path.exists("limited"):
+                break
+        os.set_blocking(1, True)
+        threading.Thread(target=sys.stdin.read, daemon=True).start()
+        say(f"wrote {wrote}.")
+        answer(message, {"stopReason": "end_turn"})
+    import select, threading
+    serve(prompt)
+"""
+
+
+async def test_one_that_does_not_read_its_answers_is_not_read(scripted, heard, workspace) -> None:
+    session = await scripted(FLOOD)
+    turn = asyncio.create_task(session.prompt(HELLO))
+    await eventually(lambda: session._link._transport._sending >= MOST_SENDING, "the limit")
+    (workspace / "limited").touch()
+    assert (await turn).stop_reason == StopReason.END_TURN
+    assert int(heard.text().removeprefix("wrote ").rstrip(".")) < 100_000
+
+
+async def test_one_that_is_not_read_can_be_interrupted(scripted) -> None:
+    session = await scripted(FLOOD, timeouts=replace(Timeouts(), cancel=0.1))
+    turn = asyncio.create_task(session.prompt(HELLO))
+    await eventually(lambda: session._link._transport._sending >= MOST_SENDING, "the limit")
+    await session.interrupt()
+    assert (await turn).stop_reason == StopReason.CANCELLED

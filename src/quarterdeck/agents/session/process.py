@@ -116,6 +116,8 @@ def _describe_exit(status: int | None) -> str:
 Message = dict[str, Any]
 
 LINE_LIMIT = 50 << 20
+MOST_SENDING = 1_000
+"""Messages being sent; at this number, the agent is not read until it takes them."""
 _YIELD_LINES = 64
 _NOISE_LINES = 3
 _NOISE_WIDTH = 200
@@ -142,6 +144,7 @@ class LineTransport:
         self._writer = writer
         self._inbound = inbound
         self._lines = 0
+        self._sending = 0
         self.overflowed = False
         self.request_ids: dict[str, int] = {}
         """Id of the latest request of each method."""
@@ -152,7 +155,11 @@ class LineTransport:
         if "id" in message and "method" in message:
             self.request_ids[message["method"]] = message["id"]
         self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-        await self._writer.drain()
+        self._sending += 1
+        try:
+            await self._writer.drain()
+        finally:
+            self._sending -= 1
 
     async def receive(self) -> Message | None:
         """Return the next message for the SDK; None at the end of the stream.
@@ -162,6 +169,9 @@ class LineTransport:
         """
         while line := await self._line():
             await self._let_others_run()
+            if self._sending >= MOST_SENDING:
+                with contextlib.suppress(ConnectionError):  # its output may still be read
+                    await self._writer.drain()
             message = decode(line)
             if message is None:
                 self._keep_noise(line)
