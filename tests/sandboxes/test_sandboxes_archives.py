@@ -6,14 +6,18 @@ import os
 import socket
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes import layout
 from quarterdeck.sandboxes.archive.packing import pack, unpack
 from quarterdeck.sandboxes.errors import ArchiveError, SandboxError
-from quarterdeck.sandboxes.layout import places_of
+from quarterdeck.sandboxes.layout import Places, list_files, packed_file, packed_files, places_of
 from tests.support.installation import command_of, pids
 from tests.support.tools import require
 from tests.support.waiting import eventually
@@ -327,3 +331,31 @@ async def test_attributes_of_any_name_are_kept(tmp_path: Path, name: bytes) -> N
     unpack(tmp_path / "archive", tmp_path / "new")
     assert os.listxattr(tmp_path / "new" / "file") == [os.fsdecode(name)]
     assert os.getxattr(tmp_path / "new" / "file", name) == b"value"
+
+
+def test_an_archive_of_many_files_takes_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tmp_path / "tree"
+    canvas = tree / "home" / "canvas"
+    canvas.mkdir(parents=True)
+    for number in range(3_000):
+        (canvas / str(number)).touch()
+    archive = tmp_path / "archive"
+
+    def peak(work: Callable[[], object]) -> int:
+        tracemalloc.start()
+        try:
+            work()
+            return tracemalloc.get_traced_memory()[1] >> 20
+        finally:
+            tracemalloc.stop()
+
+    pack(tree, archive, frozenset())  # the library's modules are loaded
+    archive.unlink()
+    assert peak(lambda: pack(tree, archive, frozenset())) < 3
+    assert peak(lambda: packed_file(archive, "home/canvas/2999", 1)) < 2
+    assert peak(lambda: unpack(archive, tmp_path / "new")) < 2
+    monkeypatch.setattr(layout, "_MOST_FILES", 10)
+    assert len(list(packed_files(archive, "home/canvas/"))) == 10
+    assert len(list_files(Places(tree, Home(tmp_path)), archive, "canvas")) == 10

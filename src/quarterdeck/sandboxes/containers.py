@@ -57,7 +57,9 @@ from quarterdeck.wire.git_state import EngineRepository
 from quarterdeck.wire.inside import HOME_VARIABLE, WORKSPACE_VARIABLE
 
 _PART = 1 << 20
-_LIST = 'find "$1" -type f -printf "%P\\0%s\\0" 2>/dev/null; true'
+_LIST = 'find "$1" -type f -printf "%P\\0%s\\0" 2>/dev/null | head -c "$2"'
+_LISTED_BYTES = 10 << 20
+"""Of the names and sizes of files: about 100,000 of them."""
 _READ = '[ -f "$1" ] && [ ! -L "$1" ] || exit 0; stat -c %s -- "$1"; exec head -c "$2" -- "$1"'
 _COPY = 'cd /source && exec cp --archive --no-target-directory -- "$1" "$2"'
 
@@ -456,11 +458,13 @@ class ContainerDriver:
         if not await self._reads(workspace_id):
             await self._require_readable(workspace_id)
             return await self.saved_work.files(workspace_id, f"{home.name}/{directory}/")
-        command = ("/bin/sh", "-c", _LIST, "sh", str(home / directory))
+        command = ("/bin/sh", "-c", _LIST, "sh", str(home / directory), str(_LISTED_BYTES))
         output = await self._output(workspace_id, command)
-        fields = output.split(b"\0")[:-1]
+        fields = output.split(b"\0")[:-1]  # the last one may be cut off
+        sizes = fields[1::2]
         return [
-            KeptFile(name, int(size)) for name, size in zip(fields[::2], fields[1::2], strict=True)
+            KeptFile(name, int(size))
+            for name, size in zip(fields[: 2 * len(sizes) : 2], sizes, strict=True)
         ]
 
     async def kept_file(

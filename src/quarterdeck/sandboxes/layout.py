@@ -16,11 +16,13 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from quarterdeck.local.files import PRIVATE, write_file
 from quarterdeck.local.home import INSIDE_SOCKET, Home
+from quarterdeck.sandboxes.archive.packing import each_member
 from quarterdeck.sandboxes.errors import ArchiveError, SandboxError
 from quarterdeck.sandboxes.port import KeptContent, KeptFile, Layout
 from quarterdeck.sandboxes.processes import SandboxUser
@@ -151,19 +153,21 @@ T = TypeVar("T")
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LEVELS = 128
 """Files in directories below this depth are not listed; names of the canvas do not lead there."""
+_MOST_FILES = 100_000
+"""Files that are listed: those of an archive need a kilobyte each while they are."""
 _ATTEMPTS = 3
 """Reading is repeated when a workspace is packed or unpacked meanwhile."""
 
 
 def list_files(places: Places, archive: Path, directory: str) -> list[KeptFile]:
-    """Return every plain file below a directory of HOME.
+    """Return the plain files below a directory of HOME, up to `_MOST_FILES`.
 
     Raises:
         ArchiveError: the archive is damaged.
     """
     return _from_either(
         places,
-        lambda: list(_list_directory(places.home, directory)),
+        lambda: list(islice(_list_directory(places.home, directory), _MOST_FILES)),
         lambda: list(packed_files(archive, f"{places.home.name}/{directory}/")),
         [],
     )
@@ -275,14 +279,15 @@ def packed_files(archive: Path, prefix: str) -> Iterator[KeptFile]:
         FileNotFoundError: it is missing.
     """
     with _reading(archive) as members:
-        matches = [
-            member for member in members if member.name.startswith(prefix) and _is_plain(member)
-        ]
+        below = (
+            one for one in each_member(members) if one.name.startswith(prefix) and _is_plain(one)
+        )
+        matches = list(islice(below, _MOST_FILES))
     linked = {member.linkname for member in matches if member.islnk()}
     sizes: dict[str, int] = {}
     if linked:  # a hard link has no content; the first name may be anywhere
         with _reading(archive) as members:
-            sizes = {member.name: member.size for member in members if member.name in linked}
+            sizes = {one.name: one.size for one in each_member(members) if one.name in linked}
     for member in matches:
         size = sizes.get(member.linkname, 0) if member.islnk() else member.size
         yield KeptFile(os.fsencode(member.name.removeprefix(prefix)), size)
@@ -294,7 +299,7 @@ def packed_file(archive: Path, name: str, most: int) -> KeptContent | None:
     while next_name is not None:
         current_name, next_name = next_name, None
         with _reading(archive) as members:
-            for member in members:
+            for member in each_member(members):
                 if member.name != current_name or not _is_plain(member):
                     continue
                 if member.islnk() and current_name == name:

@@ -409,7 +409,7 @@ class SandboxFiles(Protocol):
         ...
 
     async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:
-        """Return every plain file below a directory of HOME, packed or not.
+        """Return the plain files below a directory of HOME, packed or not; about 100,000 at most.
 
         They are read from outside: the engine need not run, packed files stay packed, and no link
         is followed.

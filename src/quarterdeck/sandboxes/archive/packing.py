@@ -15,6 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote, unquote_to_bytes
 
 from quarterdeck.sandboxes.trees import Entered, open_below, short_path, walk
@@ -225,6 +226,7 @@ def _pack_directory(writer: tarfile.TarFile, directory: Entered, left_out: froze
             continue
         with _readable(path):
             add(writer, member, path)
+        _forget_members(writer)
 
 
 @contextmanager
@@ -254,7 +256,7 @@ def unpack(archive: Path, tree: Path) -> None:
         with closing(_NewTree(tree)) as made:
             with gzip.open(archive, "rb") as squeezed:
                 with tarfile.open(fileobj=squeezed, mode="r|") as reader:
-                    for member in reader:
+                    for member in each_member(reader):
                         _write(reader, member, made, directories)
                 while squeezed.read(_CHUNK):
                     pass  # the checksum is at the end
@@ -264,6 +266,18 @@ def unpack(archive: Path, tree: Path) -> None:
     except (gzip.BadGzipFile, ValueError, KeyError, OverflowError) as e:
         raise DamagedError(str(e)) from e
     _sync(tree)
+
+
+def each_member(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of an archive, without keeping them."""
+    for member in archive:
+        _forget_members(archive)
+        yield member
+
+
+def _forget_members(archive: tarfile.TarFile) -> None:
+    """Drop what the library keeps of every member that it has read or written."""
+    cast("Any", archive).members.clear()
 
 
 class _NewTree:
