@@ -113,3 +113,10 @@ async def test_enter_before_the_answer_opens_what_was_typed(live: Installation) 
             driver.send_message(Key(key, key if len(key) == 1 else None))
         await desk.see("src/shop/basket.py", "return sum(prices)", "5/5")
         assert desk.focus == "FindField"
+
+
+@pytest.mark.parametrize("stem", ["漢" * 85, "🙂" * 100 + "é", "x" * 255, "../" * 50 + "x"])
+def test_a_copy_for_another_program_has_a_name_that_file_systems_take(stem: str) -> None:
+    with copies._copy(f"{stem}.diff", b"text", copies.READ_ONLY) as path:
+        assert path.read_bytes() == b"text"
+        assert path.suffix == ".diff"

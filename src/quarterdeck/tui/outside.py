@@ -226,7 +226,7 @@ def _copy(name: str, data: bytes, mode: int) -> Generator[Path]:
 def _file_name(name: str) -> str:
     """Return a safe name for this machine that keeps its suffix."""
     kept = "".join(c if c.isalnum() or c in "-._ " else "_" for c in name).lstrip(".-")
-    return kept[-100:] or "file"
+    return kept.encode()[-100:].decode(errors="ignore") or "file"
 
 
 async def _run(app: App[Any], command: list[str], path: Path) -> str:
