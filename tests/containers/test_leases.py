@@ -418,6 +418,8 @@ async def test_services_have_one_warm_pool(pair: Pair, repository: Path) -> None
     made = await second.create(environment)
     assert made in prepared
     assert not await pair.leases.holds(made)
+    large = await second.create(environment, size="large")  # one that no pool has
+    assert await pair.leases.holds(large)
     await eventually(lambda: len(pair.rows(warm)) == 2, "the pool")
     shown = (await second.get(f"/v1/environments/{environment}/warm-hooks"))["warm_pool"]
     assert (shown["ready_count"], shown["warming_count"]) == (2, 0)

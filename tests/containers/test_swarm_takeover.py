@@ -35,7 +35,14 @@ async def test_a_sleeping_replica_of_a_killed_service_is_woken_where_its_files_a
         assert await second.service.leases.take_stopped(id) is None
         assert swarm.running(id) == []
         unsaved = await second.client.get(f"/v1/replica/{id}/canvas/plan.md")
-        assert unsaved.status_code == 409 and "another service had it" in unsaved.text, unsaved.text
+        assert unsaved.status_code == 409 and "it was taken over" in unsaved.text, unsaved.text
+        packed = await second.client.post(f"/v1/replica/{id}/archive")
+        assert packed.status_code == 409, packed.text
+        queued = {"filename": "plan.md"}
+        file = {"file": ("plan.md", b"another plan")}
+        base = f"/v1/replica/{id}/canvas"
+        uploaded = await second.client.post(base, data=queued, files=file)
+        assert uploaded.status_code == 202, uploaded.text
         swarm.set_availability(swarm.worker, "drain")
         await second.post(f"/v1/replica/{id}/wake", status=202)
         error = (await second.reach(id, "error"))["error"]
@@ -68,6 +75,6 @@ async def test_a_lost_volume_is_not_replaced_by_an_empty_one(
         second = pair.second
         await second.post(f"/v1/replica/{id}/wake", status=202)
         error = (await second.reach(id, "error"))["error"]
-        assert "missing on this node" in error
+        assert "missing on this node" in error and f"saves/{id}.git" in error
         assert (await second.client.delete(f"/v1/replica/{id}")).status_code == 200
     assert swarm.get("/services") == []

@@ -140,7 +140,7 @@ async def test_a_program_that_does_not_answer_in_http_is_told_of(
     opened = await preview(answers(*parts))
     answer = await opened.ask()
     assert answer.startswith(b"HTTP/1.1 502 ")
-    assert b"did not answer in HTTP" in answer
+    assert b"did not answer with HTTP" in answer
 
 
 @pytest.mark.parametrize(

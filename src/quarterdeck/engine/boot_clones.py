@@ -29,6 +29,10 @@ _SHOWN = 5
 """Names of files that are shown."""
 
 
+MARK = "incarnation"
+"""File of the state that names the start which has used the volume last."""
+
+
 class CloneFailedError(Exception):
     """A repository could not be cloned. The text is git's."""
 
@@ -51,7 +55,13 @@ async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
     if boot.incarnation is not None:
         newest = boot.newest if boot.save is not None else []
         places = (Path(boot.config.workspace_dir), Path.home(), state)
-        await asyncio.to_thread(_take_up, places, boot.incarnation, newest, boot.needs_files)
+        if boot.needs_files and not await asyncio.to_thread((state / MARK).exists):
+            raise NoFilesError(
+                "The volume with the replica's files is missing on this node. Their last save is "
+                f"saves/{address.workspace_id}.git in the directory of the service that had the "
+                "replica before."
+            )
+        await asyncio.to_thread(_take_up, places, boot.incarnation, newest)
     parts = state / "clones"
     await asyncio.to_thread(_prepare, Path.home() / ".gitconfig", boot.git_config, parts)
     journal = state / FILE_NAME
@@ -73,24 +83,17 @@ async def make_clones(boot: BootConfig, address: ServiceAddress) -> str | None:
     return restored_text(save, [one.name for one in boot.clones if one.repository_id in heads])
 
 
-def _take_up(
-    places: Sequence[Path], incarnation: str, newest: Sequence[str], needs_files: bool
-) -> None:
+def _take_up(places: Sequence[Path], incarnation: str, newest: Sequence[str]) -> None:
     """Mark the volume as this incarnation's; empty it if its files are older than the newest work.
 
     Args:
         places: the directories on the volume, the last one that of the state.
     """
-    mark = places[-1] / "incarnation"
+    mark = places[-1] / MARK
     try:
         last = read_file(mark).decode()
     except FileNotFoundError:
         last = None
-    if last is None and needs_files:
-        raise NoFilesError(
-            "The volume with the replica's files is missing on this node, and they were not saved "
-            "by the service that has the replica now."
-        )
     if last is not None and newest and last not in newest:
         # The mark is kept: a removal that was interrupted is repeated.
         entries = [one for place in places for one in place.iterdir()]

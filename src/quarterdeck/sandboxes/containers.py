@@ -133,6 +133,8 @@ class ContainerDriver:
                 await asyncio.to_thread(store_book, places.clones, book)
         except OSError as e:
             raise _disk_error(e) from e
+        if newest:
+            await self._note_files(workspace_id)
 
     async def isolation(self) -> Isolation:
         return await self._containers.isolation()
@@ -260,7 +262,9 @@ class ContainerDriver:
             await self._containers.note_files(workspace_id)
         except SandboxError as e:
             log.warning(
-                "Asleep, %s could not be taken over by another service: %s", workspace_id, e
+                "Workspace %s cannot be taken over by another service while it sleeps: %s",
+                workspace_id,
+                e,
             )
 
     async def _until_arrived(self, workspace_id: str, token: str) -> None:
@@ -331,6 +335,10 @@ class ContainerDriver:
         return await self.switchboard.take(workspace_id, port)
 
     async def stop(self, workspace_id: str) -> None:
+        if self._containers.moves:
+            book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
+            if len(book.incarnations) == 1:  # the last start has connected
+                await self._note_files(workspace_id)
         await self._containers.stop(workspace_id)
         self.switchboard.end(workspace_id)
 
@@ -433,8 +441,8 @@ class ContainerDriver:
         book = await asyncio.to_thread(load_book, places_of(self._home, workspace_id).clones)
         if book.adopted and await self.saved_work.newest(workspace_id) is None:
             raise NotAwakeError(
-                "The replica's files cannot be reached while it sleeps: another service had it before, "
-                "and they are saved here when it is awake."
+                "The replica's files cannot be reached while it sleeps: it was taken over from "
+                "another service, and has not been saved here yet."
             )
 
     async def _read_archive(self, workspace_id: str, archive: Path) -> None:

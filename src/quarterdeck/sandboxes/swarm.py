@@ -50,7 +50,7 @@ from quarterdeck.sandboxes.port import Gap, Progress
 NODE_LABEL = "quarterdeck.node"
 """Of a service: the node with the volume that was used last."""
 FILES_LABEL = "quarterdeck.files"
-"""Of a service: the node whose volume has the newest files; without it, it is not known here."""
+"""Of a service: the node whose volume has the newest files; absent: unknown."""
 WATCH_SECONDS = 1.0
 _STEP = 0.1
 END_SECONDS = 30.0

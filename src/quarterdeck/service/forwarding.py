@@ -15,7 +15,7 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
@@ -126,15 +126,20 @@ class Upstreams:
         self._clients.clear()
         self._resources.close()
 
-    async def pass_on(self, url: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def pass_on(
+        self, url: str, scope: Scope, receive: Receive, send: Send, seconds: float | None = None
+    ) -> None:
         """Pass a request on to the service at an address. A caller that leaves ends it there, too.
+
+        Args:
+            seconds: how long it may send nothing.
 
         Raises:
             ServiceUnreachableError: it did not answer.
             HTTPException: the request's body is too large.
         """
         body = _Body(receive)
-        answer = _Answer(self._client(url), self._request(url, scope, body), send)
+        answer = _Answer(self._client(url), self._request(url, scope, body, seconds), send)
         passing = asyncio.create_task(answer.run())
         wait_left = asyncio.create_task(body.wait_left())
         stop = asyncio.create_task(self._stopping.wait())
@@ -153,7 +158,9 @@ class Upstreams:
         elif wait_left.cancelled():  # an event stream gets its regular end when this service stops
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _request(self, url: str, scope: Scope, body: "_Body") -> "httpx.Request":
+    def _request(
+        self, url: str, scope: Scope, body: "_Body", seconds: float | None
+    ) -> "httpx.Request":
         import httpx  # 100 ms, and most services have no others
 
         headers = for_owner(scope["headers"], self._home_id)
@@ -169,8 +176,11 @@ class Upstreams:
             _base(url),
             headers=headers,
             content=body.chunks() if has_body else None,
-            # The raw path: the library would normalize it.
-            extensions={"target": target},
+            extensions={
+                "target": target,  # the raw path: the library would normalize it
+                # The owner and the caller limit the time of most calls.
+                "timeout": httpx.Timeout(None, connect=CONNECT_SECONDS, read=seconds).as_dict(),
+            },
         )
 
     def _client(self, url: str) -> "httpx.AsyncClient":
@@ -188,10 +198,8 @@ class Upstreams:
                 uds=self._socket(url),
                 limits=limits,
             )
-            # The owner and the caller limit the time of a call.
-            timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
             self._clients[url] = httpx.AsyncClient(
-                transport=transport, timeout=timeout, trust_env=False, follow_redirects=False
+                transport=transport, trust_env=False, follow_redirects=False
             )
         return self._clients[url]
 
@@ -318,7 +326,7 @@ class Forwarding:
         self._context = context
         self._take = take
         self._owners = Owners(context.database)
-        self._place = PoolPlace(context.home_id, context.drivers.chosen)
+        self._place = PoolPlace.of(context)
         self._upstreams = upstreams
         self._services: Remembered[str, ServiceRow] = Remembered(
             seconds=0, lost=lambda: context.database.lost
@@ -344,9 +352,8 @@ class Forwarding:
                     lambda c: prepared_elsewhere(c, self._place, environment)
                 )
             if service is not None:
-                await self._upstreams.pass_on(
-                    service.url, scope, _repeated(messages, receive), send
-                )
+                again = _repeated(messages, receive)
+                await self._upstreams.pass_on(service.url, scope, again, send, CREATE_SECONDS)
                 return
         except HTTPException:
             await _refuse_large(scope, receive, send)
@@ -437,24 +444,40 @@ class Forwarding:
         await self._upstreams.pass_on(service.url, scope, receive, send)
 
 
-class _NamesEnvironment(BaseModel):
+_CREATES = ("/v1/replica", "/v1/workspaces")
+CREATE_SECONDS = 15.0
+"""How long another service may take to answer a request that creates a replica."""
+
+
+class _Creation(BaseModel):
+    """What of a request decides whether a prepared replica fits."""
+
     environment_id: UUID
+    size: str | None = None
+    config: dict[str, Any] | None = None
+
+    @property
+    def takes_prepared(self) -> bool:
+        starts = ("base", "pull_request", "uncommitted")
+        own_start = any((self.config or {}).get(name) for name in starts)
+        return self.size != "large" and not own_start
 
 
 def _creates(scope: Scope) -> bool:
     """Return whether a request creates a replica, and was not passed on."""
-    if scope["type"] != "http" or (scope["method"], scope["path"]) != ("POST", "/v1/replica"):
+    if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in _CREATES:
         return False
     return all(name != MARK for name, _ in scope["headers"])
 
 
 def _environment_in(messages: Sequence[Message]) -> str | None:
-    """Return the environment in the body of a request; None when it names none."""
+    """Return the environment whose prepared replicas fit a request; None when none does."""
     body = b"".join(message.get("body", b"") for message in messages)
     try:
-        return str(_NamesEnvironment.model_validate_json(body).environment_id)
+        creation = _Creation.model_validate_json(body)
     except ValidationError:
         return None
+    return str(creation.environment_id) if creation.takes_prepared else None
 
 
 def _repeated(messages: Sequence[Message], receive: Receive) -> Receive:

@@ -62,7 +62,7 @@ async def read_warm_hook(
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
     """
-    place = PoolPlace(context.home_id, context.drivers.chosen)
+    place = PoolPlace.of(context)
 
     def run(connection: Connection) -> WarmHookState:
         of = reach(connection, caller, environment)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from sqlalchemy import (
@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from quarterdeck.sandboxes.port import PROCESS
+from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environments, warm_pools, workspaces
 from quarterdeck.service.formats import moment_text, storable
 from quarterdeck.service.ownership import ALIVE
@@ -106,14 +107,18 @@ _waiting = workspaces.c.warm_state.in_(POOLED)
 
 @dataclass(frozen=True)
 class PoolPlace:
-    """Where the workspaces of a service's pools are.
+    """Where the workspaces of a service's pools are: in its home.
 
-    They are those of its home. In containers, those of all services that run are one pool: each of
-    them can reach any container.
+    With containers, the pools of all running services with the same driver are one.
     """
 
     home_id: str
     driver: str
+
+    @classmethod
+    def of(cls, context: ServiceContext) -> Self:
+        """Return that of a service."""
+        return cls(context.home_id, context.drivers.chosen)
 
     def others(self, connection: Connection) -> Sequence[ServiceRow]:
         """Return the other services with the same pools."""

@@ -66,7 +66,7 @@ class PoolKeeper:
         interval: float,
     ) -> None:
         self._context = context
-        self._place = PoolPlace(context.home_id, context.drivers.chosen)
+        self._place = PoolPlace.of(context)
         self._of = of
         self._delete = delete
         self._interval = interval
@@ -128,9 +128,7 @@ class PoolKeeper:
     async def _add(self, pool: RowMapping, now: datetime) -> None:
         workspace_id = str(uuid4())
         done = await self._context.event_log.write(
-            lambda writer: _store(
-                writer, self._context, self._place, pool, workspace_id, moment_text(now)
-            )
+            lambda writer: _store(writer, self._context, pool, workspace_id, moment_text(now))
         )
         if done:
             self._of(workspace_id).begin()
@@ -165,15 +163,11 @@ def _unclaimed(workspace_id: str) -> Callable[[Connection], bool]:
 
 
 def _store(
-    writer: LogWriter,
-    context: ServiceContext,
-    place: PoolPlace,
-    pool: RowMapping,
-    workspace_id: str,
-    now: str,
+    writer: LogWriter, context: ServiceContext, pool: RowMapping, workspace_id: str, now: str
 ) -> bool:
     """Add a workspace to a pool; False when it is full, or its environment was deleted."""
-    if len(_kept(pooled(writer.connection, place, pool["id"]), pool)) >= pool["target_size"]:
+    rows = pooled(writer.connection, PoolPlace.of(context), pool["id"])
+    if len(_kept(rows, pool)) >= pool["target_size"]:
         return False  # another service was faster
     organization, environment = pool["organization_id"], pool["environment_id"]
     layers = layers_of(writer.connection, organization, environment)
@@ -214,7 +208,7 @@ async def switch_pool(
         ApiError: NOT_FOUND when there is no such environment.
     """
     now = moment_text(context.clock())
-    place = PoolPlace(context.home_id, context.drivers.chosen)
+    place = PoolPlace.of(context)
 
     def run(connection: Connection) -> WarmPool:
         of = reach_to_change(connection, caller, environment)
@@ -234,7 +228,7 @@ async def look_into(context: ServiceContext, caller: Caller, pool_id: str) -> li
     Raises:
         ApiError: NOT_FOUND when there is no such pool, or its environment belongs to somebody else.
     """
-    place = PoolPlace(context.home_id, context.drivers.chosen)
+    place = PoolPlace.of(context)
 
     def run(connection: Connection) -> list[PooledWorkspace]:
         pool = find_pool_by_id(connection, place, caller.organization_id, pool_id)

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineGoneError, EngineLink
+from quarterdeck.sandboxes.errors import NotAwakeError
 from quarterdeck.service.chats.rows import Deletion, has_undelivered, last_position
 from quarterdeck.service.errors import ApiError, StorageError
 from quarterdeck.service.event_log import LogWriter
@@ -31,7 +32,7 @@ from quarterdeck.service.fleet.transitions import (
     wake_up,
 )
 from quarterdeck.service.formats import moment_text
-from quarterdeck.service.replicas.rows import BUSY, WorkspaceRow, find_workspace
+from quarterdeck.service.replicas.rows import BUSY, WorkspaceRow, change_workspace, find_workspace
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -307,7 +308,11 @@ class WorkspaceManager:
             home, now = self._tools.context.home_id, self._now()
             if not await database.write(lambda c: note_packing(c, self._site.id, home, now)):
                 return False
-        await driver.pack(self._site.id)
+        try:
+            await driver.pack(self._site.id)
+        except NotAwakeError:  # nothing was packed, so another service may take it over
+            await database.write(lambda c: change_workspace(c, self._site.id, packed_at=None))
+            raise
         return await self._tools.context.event_log.write(
             lambda writer: enter_archived(writer, self._site.id, self._now())
         )

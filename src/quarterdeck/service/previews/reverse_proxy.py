@@ -277,7 +277,7 @@ async def _pass_on(
         if client.state.our_state is not h11.SEND_RESPONSE:
             raise
         raise PreviewRefusedError(
-            502, f"What listens on port {target.port} of the replica did not answer in HTTP."
+            502, f"The program on port {target.port} of the replica did not answer with HTTP."
         ) from e
     finally:
         writer.close()

@@ -28,6 +28,7 @@ from uuid import uuid4
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineLink
+from quarterdeck.sandboxes.errors import NotAwakeError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
@@ -210,7 +211,10 @@ async def take_upload(
         )
         written = await supervisor.call(row, lambda link: link.canvas_put(request))
         return _answer(written.filename, upload)
-    lying = await kept_names(context, row.id)
+    try:
+        lying = await kept_names(context, row.id)
+    except NotAwakeError:
+        lying = set[str]()  # the engine looks again
     answer = await context.database.write(lambda c: _keep(c, context, row.id, upload, lying))
     supervisor.nudge()  # it may have become active just now
     return answer

@@ -268,7 +268,7 @@ LAST_LINES = 4
 
 
 class RareText(Static):
-    """Text that is seldom there; mounted when it is first shown."""
+    """Text that is rarely shown; mounted when it is first shown."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes, markup=False)
