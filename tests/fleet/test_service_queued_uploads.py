@@ -119,6 +119,23 @@ async def test_waits_for_the_database_are_not_the_engines(
     assert calls == ["plan.md", chat, "look"]
 
 
+async def test_an_upload_that_is_refused_holds_up_its_own_message_only(scripted: World) -> None:
+    made = await scripted.create()
+    made_place = "mkdir -p ~/.quarterdeck && rm -rf ~/.quarterdeck/canvas"
+    await scripted.post(made, "/exec", {"command": f"{made_place} && touch ~/.quarterdeck/canvas"})
+    assert (await scripted.post(made, "/sleep")).status_code == 200
+    upload = await queue(scripted, made, "plan.md")
+    sent = await scripted.send(made, "look")
+    await scripted.done(made, sent["message_id"])
+    waits = await scripted.send(made, "look again", canvasUploadIds=[upload])
+    later = await scripted.send(made, "and now")
+    repaired = await scripted.post(made, "/exec", {"command": "rm ~/.quarterdeck/canvas"})
+    assert repaired.status_code == 200
+    for message in (waits, later):
+        await scripted.done(made, message["message_id"])
+    assert await canvas(scripted, made) == ["plan.md"]
+
+
 @pytest.mark.parametrize(("limit", "value"), [("WAITING_UPLOADS", 2), ("WAITING_BYTES", 17)])
 async def test_uploads_that_wait_are_limited(
     scripted: World, monkeypatch: pytest.MonkeyPatch, limit: str, value: int

@@ -8,7 +8,7 @@ killed, it is either still here to be delivered or already there.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from time import monotonic
 
@@ -91,10 +91,10 @@ class MessageDelivery:
     async def _write_uploads(self, link: EngineLink) -> None:
         """Write the uploads that no message names, or not yet; messages wait for their own."""
         self._retry_at.pop(_LOOSE_UPLOADS, None)
-        try:
-            await write_queued(self._database, link, self._workspace_id, self._clock, self._limit)
-        except EngineRefusedError as e:
-            log.warning("An upload was refused: %s", e.message)
+        place = (self._database, link, self._workspace_id)
+        refused = await write_queued(*place, self._clock, self._limit)
+        for error in refused.values():
+            log.warning("An upload was refused: %s", error.message)
             self._retry_at[_LOOSE_UPLOADS] = monotonic() + self._pauses[-1]
 
     async def _waiting(self) -> list[Undelivered]:
@@ -173,27 +173,40 @@ async def hand_over(
     it is away, terminals and commands go on over the same link.
 
     Raises:
-        EngineRefusedError: it was not accepted.
+        EngineRefusedError: it was not accepted, or one of its uploads.
         EngineGoneError: the link was lost.
         TimeoutError: the engine does not answer.
     """
-    await write_queued(database, link, workspace_id, clock, limit)
+    refused = await write_queued(database, link, workspace_id, clock, limit)
     chat = await retry_until_stored(
         lambda: database.read(lambda c: find_chat(c, workspace_id, message.chat_id))
     )
     if chat is None:
         raise EngineRefusedError.not_found("The chat of this message was deleted.")
-    delivery = as_delivery(message, await upload_paths(database, workspace_id, message))
+    paths = await upload_paths(database, workspace_id, message, refused)
+    delivery = as_delivery(message, paths)
     async with asyncio.timeout(limit):
         await open_chat(link, chat)
         await link.chat_send(delivery)
 
 
-async def upload_paths(database: Database, workspace_id: str, message: Undelivered) -> list[str]:
-    """Return the files that come with a message."""
+async def upload_paths(
+    database: Database,
+    workspace_id: str,
+    message: Undelivered,
+    refused: Mapping[str, EngineRefusedError],
+) -> list[str]:
+    """Return the files that come with a message.
+
+    Raises:
+        EngineRefusedError: one of them is refused.
+    """
     ids = from_json(message.delivery_json).get(UPLOADS)
     if not ids:
         return []
+    for id in ids:
+        if id in refused:
+            raise refused[id]
     uploads = await retry_until_stored(
         lambda: database.read(lambda c: find_uploads(c, workspace_id, ids))
     )

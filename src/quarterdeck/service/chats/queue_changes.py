@@ -98,9 +98,9 @@ async def join_queued(
         parts = [UUID(part) for part in joined.parts]
 
         async def request(link: EngineLink) -> Journaled:
-            await write_queued(context.database, link, row.id, context.clock)
+            refused = await write_queued(context.database, link, row.id, context.clock)
             await open_chat(link, chat)
-            uploads = await upload_paths(context.database, row.id, stored)
+            uploads = await upload_paths(context.database, row.id, stored, refused)
             call = JoinQueued(
                 chat_id=chat_id, message_ids=parts, message=as_delivery(stored, uploads)
             )

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
 
-from quarterdeck.engine.link import EngineLink
+from quarterdeck.engine.link import EngineLink, EngineRefusedError
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import canvas_uploads
@@ -162,13 +162,12 @@ async def write_queued(
     workspace_id: str,
     clock: Callable[[], datetime],
     limit: float | None = None,
-) -> None:
-    """Write every waiting upload, oldest first; return when all are in the workspace.
+) -> dict[str, EngineRefusedError]:
+    """Write every waiting upload, oldest first; return those that the workspace cannot store, by id.
 
     `limit` are the seconds for an answer of the engine.
 
     Raises:
-        EngineRefusedError: the workspace cannot store one, for instance because its disk is full.
         EngineGoneError: the link was lost.
         TimeoutError: the engine does not answer.
     """
@@ -176,8 +175,13 @@ async def write_queued(
     waiting = await retry_until_stored(
         lambda: database.read(lambda c: waiting_uploads(c, workspace_id, since))
     )
+    refused: dict[str, EngineRefusedError] = {}
     for upload in waiting:
-        await _write(database, link, upload, clock, limit)
+        try:
+            await _write(database, link, upload, clock, limit)
+        except EngineRefusedError as e:
+            refused[upload.id] = e
+    return refused
 
 
 async def _write(
