@@ -60,6 +60,8 @@ def qd(table: str, *words: str) -> "subprocess.CompletedProcess[str]":
         ('driver = "docker"\nswarm = true', "need a home_url"),
         ('driver = "process"\nswarm = true', 'swarm needs driver = "docker"'),
         ('driver = "docker"\nconstraints = ["node.role==worker"]', "set swarm = true"),
+        ('driver = "docker"\nstorage = "20 GB"', "sandboxes.storage"),
+        ('driver = "process"\nstorage = "20Gi"', "a cluster has kubernetes.storage"),
         ('driver = "docker"\nswarm = true\nhome_url = "http://127.0.0.1:80"', "sandboxes.home_url"),
         ('driver = "kubernetes"', "needs an image that its nodes can pull, and a home_url"),
         (

@@ -173,6 +173,21 @@ async def test_limits_hold_and_replicas_are_apart(deck: Deck, engine: Daemon) ->
     assert (await deck.run(other, f'python3 -c "{connect}"')).strip() == "False"
 
 
+async def test_a_size_of_volumes_that_cannot_be_limited_is_refused(
+    engine: Daemon, home: Path
+) -> None:
+    """Its data is on a file system without quotas, which it says."""
+    containers = DockerContainers(Home(home), IMAGE, engine.address)
+    containers.storage = 1 << 30
+    try:
+        with pytest.raises(SandboxError, match=r"sandboxes\.storage: .*project quotas") as refused:
+            await containers.open()
+        assert re.search("quota", refused.value.details or "", re.IGNORECASE)
+    finally:
+        await containers.close()
+    assert left(engine) == []
+
+
 async def test_it_outlives_the_service_and_the_engine(deck: Deck, engine: Daemon) -> None:
     id = await deck.create(await deck.environment())
     before = await deck.run(id, "echo $PPID; date +%s%N > started; cat started")

@@ -159,8 +159,11 @@ def _docker(home: Home, table: "SandboxesTable") -> "DockerContainers":
     if table.swarm:
         from quarterdeck.sandboxes.swarm import SwarmContainers
 
-        return SwarmContainers(home, image, address, path or None, table.constraints)
-    return DockerContainers(home, image, address, path or None)
+        containers = SwarmContainers(home, image, address, path or None, table.constraints)
+    else:
+        containers = DockerContainers(home, image, address, path or None)
+    containers.storage = table.storage_bytes
+    return containers
 
 
 def kubernetes(home: Home, table: "SandboxesTable") -> "KubernetesContainers":

@@ -34,6 +34,7 @@ certificates = "~/.docker"            # of tcp://: a directory with ca.pem, cert
 image = "registry.example/replica:1"  # without it the one that qd image build makes
 swarm = true                          # on the nodes of the Swarm that address is a manager of
 constraints = ["node.labels.zone==b"] # nodes that may run replicas; default: all
+storage = "20Gi"                      # most of a replica's volume, where Docker can limit it
 home_url = "https://192.0.2.7:8443"   # the service as containers see it; default: at their bridge
 home_listen = "0.0.0.0:8443"          # listen there for containers alone, with an own certificate
 
@@ -209,6 +210,9 @@ class ServiceTable(_Table):
     outgoing_private: bool | None = None
 
 
+_StorageSize = Annotated[str, Field(pattern=r"^[1-9]\d*(Mi|Gi|Ti)$")]
+
+
 class KubernetesTable(_Table):
     """The cluster that replicas run in, and what of it they use."""
 
@@ -217,7 +221,7 @@ class KubernetesTable(_Table):
         "quarterdeck"
     )
     storage_class: Text | None = None
-    storage: Annotated[str, Field(pattern=r"^[1-9]\d*(Mi|Gi|Ti)$")] = "20Gi"
+    storage: _StorageSize = "20Gi"
     lost_after: Annotated[int, Field(ge=0)] = 15
     node_selector: dict[Text, Text] = {}
     runtime_class: Text | None = None
@@ -232,11 +236,19 @@ class SandboxesTable(_Table):
     image: Text | None = None
     swarm: bool = False
     constraints: list[Text] = []
+    storage: _StorageSize | None = None
     home_url: Annotated[str, Field(pattern=r"^https?://[^\s/]+$")] | None = None
     home_ca: Text | None = None
     home_listen: Annotated[str, Field(pattern=r"^[^\s/]+:\d+$")] | None = None
     home_insecure: bool = False
     kubernetes: KubernetesTable = KubernetesTable()
+
+    @property
+    def storage_bytes(self) -> int | None:
+        """The most that a replica's volume may take."""
+        if self.storage is None:
+            return None
+        return int(self.storage[:-2]) << {"Mi": 20, "Gi": 30, "Ti": 40}[self.storage[-2:]]
 
     @model_validator(mode="after")
     def _fits_the_cluster(self) -> Self:
@@ -258,6 +270,8 @@ class SandboxesTable(_Table):
             )
         if self.swarm and self.driver != "docker":
             raise ValueError('swarm needs driver = "docker"')
+        if self.storage and self.driver != "docker":
+            raise ValueError('storage needs driver = "docker"; a cluster has kubernetes.storage')
         if self.constraints and not self.swarm:
             raise ValueError("constraints are those of a Swarm; set swarm = true")
         if self.swarm and self.home_url is None:

@@ -35,6 +35,12 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.container_engine import Container, Launch
 from quarterdeck.sandboxes.docker_tls import DockerTls
+from quarterdeck.sandboxes.docker_volumes import (
+    require_quotas,
+    volume_driver,
+    volume_mount,
+    volume_name,
+)
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL, check_version
 from quarterdeck.sandboxes.port import Absence, Gap, Isolation, Layout, Progress, Size
@@ -107,7 +113,10 @@ class DockerContainers:
         self._unlimited: list[str] = []
         self._apart = True
         self._lost = asyncio.Event()
+        self._volume: dict[str, Any] = {}
         self.moves = False
+        self.storage: int | None = None
+        """The most bytes of a volume; needs a file system with project quotas."""
         self.absence: Absence | None = None
         """Since when and why it does not answer; None while it does, as far as known."""
         self.gateway = ""
@@ -148,6 +157,8 @@ class DockerContainers:
             # Without root there is no division of control groups of version 1, whatever it says.
             none = self.rootless and info.get("CgroupVersion") == "1"
             self._unlimited = [what for flag, what in _LIMITS.items() if none or not info.get(flag)]
+            self._volume = volume_driver(self.engine, self.storage)
+            await require_quotas(self._api, self._volume)
             network = await self._network()
             self._apart = (network["Options"] or {}).get(_APART) == "false"
             self.gateway = str(network["IPAM"]["Config"][0]["Gateway"])
@@ -441,7 +452,8 @@ class DockerContainers:
 
     async def _make_volume(self, workspace_id: str) -> None:
         labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id}
-        await self._api.volumes.create({"Name": volume_name(workspace_id), "Labels": labels})
+        name = volume_name(workspace_id)
+        await self._api.volumes.create({"Name": name, "Labels": labels, **self._volume})
 
     def _labels(self, workspace_id: str, role: str) -> dict[str, str]:
         labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id, ROLE_LABEL: role}
@@ -576,21 +588,6 @@ def _engine(version: Mapping[str, Any]) -> str:
 
 def _is_rootless(info: Mapping[str, Any]) -> bool:
     return bool(info.get("Rootless")) or "name=rootless" in (info.get("SecurityOptions") or ())
-
-
-def volume_name(workspace_id: str) -> str:
-    """Return the name of a workspace's volume, which is that of its container too."""
-    return f"qd-{workspace_id}"
-
-
-def volume_mount(workspace_id: str, target: str, read_only: bool = False) -> dict[str, Any]:
-    """Return the mount of a workspace's volume."""
-    return {
-        "Type": "volume",
-        "Source": volume_name(workspace_id),
-        "Target": target,
-        "ReadOnly": read_only,
-    }
 
 
 @contextmanager

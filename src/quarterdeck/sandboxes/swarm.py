@@ -40,9 +40,8 @@ from quarterdeck.sandboxes.docker import (
     WORKSPACE_LABEL,
     DockerContainers,
     unless_gone,
-    volume_mount,
-    volume_name,
 )
+from quarterdeck.sandboxes.docker_volumes import volume_mount, volume_name
 from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.sandboxes.image import check_version
 from quarterdeck.sandboxes.port import Gap, Progress
@@ -346,14 +345,17 @@ class SwarmContainers(DockerContainers):
         # A node refuses a container that may use more processors than it has.
         machines: list[int] = [node["Description"]["Resources"]["NanoCPUs"] for node in nodes]
         own = {**self._labels(launch.workspace_id, ENGINE), DIGEST_LABEL: launch.digest}
-        volume = volume_mount(launch.workspace_id, "/replica")
+        mount = volume_mount(launch.workspace_id, "/replica")
+        volume: dict[str, Any] = {"Labels": self._service_labels(launch)}
+        if limited := self._volume:
+            volume["DriverConfig"] = {"Name": limited["Driver"], "Options": limited["DriverOpts"]}
         run = {"Type": "tmpfs", "Target": "/run/replica"}
         container = {
             "Image": await self._exact_image(),
             "Labels": own,
             "Env": [f"{name}={text}" for name, text in launch.environment.items()],
             "Mounts": [
-                {**volume, "VolumeOptions": {"Labels": self._service_labels(launch)}},
+                {**mount, "VolumeOptions": volume},
                 {**run, "TmpfsOptions": {"SizeBytes": 64 << 20, "Mode": 0o1777}},
             ],
             "CapabilityDrop": ["ALL"],
