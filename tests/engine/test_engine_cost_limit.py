@@ -5,6 +5,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from quarterdeck.agents.acp.driver import AcpDriver
 from quarterdeck.agents.port import AgentDriver
 from quarterdeck.agents.presets import Preset
@@ -14,10 +16,13 @@ from tests.engine.conftest import NoAgents, stop
 from tests.engine.test_engine_chats import deltas, new_chat
 
 AGENT = """
-    total = 0.0
+    stored = COUNTS_ON and os.path.exists("total")
+    total = float(open("total").read()) if stored else 0.0
     def prompt(message):
         global total
         for word in message["params"]["prompt"][0]["text"].split():
+            if word == "fail":
+                return refuse(message, -32603, "It does not want to.")
             if word == "wait":
                 while read().get("method") != "session/cancel":
                     pass
@@ -26,6 +31,7 @@ AGENT = """
                 total += float(word)
                 update(sessionUpdate="usage_update", used=1, size=10,
                        cost={"amount": total, "currency": "USD"})
+                open("total", "w").write(str(total))
         say("worked")
         answer(message, {"stopReason": "end_turn"})
     serve(prompt)
@@ -33,11 +39,15 @@ AGENT = """
 
 
 class Scripted(NoAgents):
-    """A catalog of one agent, which costs what its messages say."""
+    """A catalog of one agent, which costs what its messages say.
 
-    def __init__(self, root: Path) -> None:
+    `counts_on`: it reports the total of its session, also that of an earlier process.
+    """
+
+    def __init__(self, root: Path, counts_on: bool = True) -> None:
         script = root / "agent.py"
-        script.write_text(PRELUDE + textwrap.dedent(AGENT))
+        body = textwrap.dedent(AGENT).replace("COUNTS_ON", str(counts_on))
+        script.write_text(PRELUDE + body)
         self._driver = AcpDriver(
             Preset(name="Scripted", command=(sys.executable, "-I", str(script)))
         )
@@ -113,6 +123,51 @@ async def test_a_message_that_waits_is_told_and_runs_without_a_limit(
     await link.permissions_set(limit(None))
     await wait_until(lambda: len(results(entries, chat)) == 2)
     assert results(entries, chat)[1] == "end_turn"
+
+
+def costs(entries: Any, chat: Any) -> list[float | None]:
+    """What the turns have cost."""
+    return [
+        payload["cost"] and payload["cost"]["amount"]
+        for kind, payload in deltas(entries, chat)
+        if kind == "turn-result"
+    ]
+
+
+@pytest.mark.parametrize("counts_on", [True, False])
+async def test_the_first_turn_of_each_engine_is_counted(place, message, counts_on: bool) -> None:
+    place.permissions = limit(1.0)
+    task = await place.start(lambda: Scripted(place.root, counts_on))
+    chat = await new_chat(await place.link())
+    for number, text in enumerate(("0.6", "0.3", "0.2 wait"), 1):
+        entries, link = await place.entries(), await place.link()
+        await link.chat_send(message(chat, text))
+        await entries.wait("chat.turn.completed", number)
+        if number < 3:
+            await stop(task)
+            task = await place.start(lambda: Scripted(place.root, counts_on))
+    assert results(entries, chat) == ["end_turn", "end_turn", REACHED.format("1.10")]
+    assert costs(entries, chat) == [0.6, 0.3, 0.2]
+
+
+async def test_the_cost_of_a_turn_whose_engine_was_killed_is_counted(
+    place, message, wait_until
+) -> None:
+    place.permissions = limit(1.0)
+    task = await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    chat = await new_chat(link)
+    await link.chat_send(message(chat, "0.6 wait"))
+    await wait_until(lambda: '"usage_update"' in place.journal.read_text())
+    await stop(task)
+    lines = place.journal.read_text().splitlines(keepends=True)
+    used = next(n for n, line in enumerate(lines) if '"usage_update"' in line)
+    place.journal.write_text("".join(lines[: used + 1]))  # as if nothing was written afterwards
+    await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    await link.chat_send(message(chat, "0.5 wait"))
+    await wait_until(lambda: len(results(entries, chat)) == 2)
+    assert results(entries, chat)[1] == REACHED.format("1.10")
 
 
 async def test_nothing_is_told_of_a_queue_that_may_still_be_canceled(

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.engine.running_turn import TurnMeter
+from quarterdeck.engine.chat_state import ReportedCost
+from quarterdeck.engine.running_turn import Budget, TurnMeter
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.history import AgentEvent, TurnCost
 
@@ -12,6 +13,10 @@ from quarterdeck.wire.history import AgentEvent, TurnCost
 def usage(amount: Any, currency: str = "USD") -> AgentEvent:
     payload = {"sessionUpdate": "usage_update", "cost": {"amount": amount, "currency": currency}}
     return AgentEvent(timestamp=utc_now(), type="acp-session_update", payload=payload)
+
+
+def meter_from(total: float | None) -> TurnMeter:
+    return TurnMeter(Budget(0.0, lambda: None), ReportedCost(total))
 
 
 def cost_of_turn(meter: TurnMeter, *amounts: Any) -> TurnCost | None:
@@ -22,9 +27,8 @@ def cost_of_turn(meter: TurnMeter, *amounts: Any) -> TurnCost | None:
 
 
 def test_the_cost_of_each_turn_of_a_session() -> None:
-    meter = TurnMeter()
+    meter = meter_from(0.0)
     meter.begin()
-    meter.new_session()
     meter.hear(usage(0.02))
     meter.hear(usage(0.05))
     assert meter.spent()["cost"] == TurnCost(amount=0.05, currency="USD")
@@ -34,20 +38,19 @@ def test_the_cost_of_each_turn_of_a_session() -> None:
 
 
 def test_the_cost_is_not_guessed_when_the_total_before_is_unknown() -> None:
-    meter = TurnMeter()
+    meter = meter_from(None)
     assert cost_of_turn(meter, 4.0) is None
     assert cost_of_turn(meter, 4.5) == TurnCost(amount=0.5, currency="USD")
 
 
 @pytest.mark.parametrize("amount", [-1, float("nan"), float("inf"), "1", None])
 def test_what_is_no_amount_is_ignored(amount: Any) -> None:
-    meter = TurnMeter()
-    meter.new_session()
+    meter = meter_from(0.0)
     assert cost_of_turn(meter, amount) is None
 
 
 def test_time_and_model() -> None:
-    meter = TurnMeter()
+    meter = meter_from(None)
     meter.begin()
     meter.model = "gpt-5"
     spent = meter.spent()

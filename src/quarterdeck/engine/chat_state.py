@@ -14,6 +14,7 @@ state is folded from the journal's entries and notes:
 """
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 from uuid import UUID
 
@@ -38,6 +39,41 @@ class OpenTurn:
     message: DeliverMessage
     message_shown: bool = False
     result_shown: bool = False
+
+
+DOLLARS = "USD"
+
+
+@dataclass
+class ReportedCost:
+    """What the session of an agent has cost, as the agent reports it.
+
+    Agents report the total of the session. One that reports less than before has started to count
+    from zero.
+    """
+
+    total: float | None = None
+    """None when it is not known what the session has cost before."""
+    currency: str = ""
+    """Empty when no cost was reported."""
+
+    @property
+    def in_dollars(self) -> bool:
+        return self.currency == DOLLARS
+
+    def hear(self, update: dict[str, Any]) -> float:
+        """Follow an update of the session; return what it adds, in the currency that was reported."""
+        match update:
+            case {
+                "sessionUpdate": "usage_update",
+                "cost": {"amount": int() | float() as amount, "currency": str() as currency},
+            } if isfinite(amount) and amount >= 0 and currency.isalpha():
+                before, self.total, self.currency = self.total, float(amount), currency
+                if before is None:
+                    return 0.0
+                return amount - before if amount >= before else float(amount)
+            case _:
+                return 0.0
 
 
 @dataclass
@@ -67,6 +103,7 @@ class EngineChat:
     notices: list[str] = field(default_factory=list[str])
     """Notices for the agent's next prompt; kept until a turn that carries them succeeds."""
     open_turn: OpenTurn | None = None
+    cost: ReportedCost = field(default_factory=ReportedCost)
 
     def keep_settings(self) -> None:
         """Choose what the record shows: the chat is from an engine that was lost."""
@@ -142,11 +179,11 @@ class ChatFold:
         self.chats: dict[UUID, EngineChat] = {}
         self.deleted: set[UUID] = set()
         self.spent = 0.0
-        """Cost of all turns in dollars, as far as their agents reported it."""
+        """Cost of all chats in dollars, as far as their agents reported it."""
         self._messages: dict[UUID, DeliverMessage] = {}
 
     def visit(self, type: str, line: bytes) -> None:
-        """Fold one line. Deltas are skipped unless a turn's start or end may be in them."""
+        """Fold one line. Deltas are skipped unless a cost, or a turn's start or end may be in them."""
         if type == EventType.CHAT_TURN_DELTA and not _may_matter(line):
             return
         fold = _FOLDS.get(type)
@@ -164,6 +201,8 @@ class ChatFold:
 
     def _session(self, data: dict[str, Any]) -> None:
         if chat := self._find(data):
+            if chat.session_id != data["sessionId"]:
+                chat.cost.total = 0.0
             chat.session_id = data["sessionId"]
             chat.model = data.get("model")
             chat.permission_mode = data.get("permissionMode")
@@ -219,18 +258,15 @@ class ChatFold:
                 chat.last = message
 
     def _delta(self, payload: dict[str, Any]) -> None:
-        match payload["event"]:
-            case {
-                "type": AgentEventType.TURN_RESULT,
-                "payload": {"cost": {"amount": float() | int() as amount, "currency": "USD"}},
-            }:
-                self.spent += amount
-            case _:
-                pass
-        chat = self._find(payload)
-        if chat is None or (turn := chat.open_turn) is None:
+        chat, event = self._find(payload), payload["event"]
+        if chat is None:
             return
-        match payload["event"]["type"]:
+        if event["type"] == AgentEventType.SESSION_UPDATE:
+            added = chat.cost.hear(event["payload"])
+            self.spent += added if chat.cost.in_dollars else 0.0
+        if (turn := chat.open_turn) is None:
+            return
+        match event["type"]:
             case AgentEventType.USER_MESSAGE | AgentEventType.TURN_STARTED:
                 chat.open_turn = OpenTurn(turn.message, True, turn.result_shown)
             case AgentEventType.TURN_RESULT:
@@ -270,7 +306,10 @@ def _ids(texts: list[str] | None) -> list[UUID]:
 
 
 def _may_matter(line: bytes) -> bool:
-    return any(kind in line for kind in (b'"turn-result"', b'"user-message"', b'"turn-started"'))
+    return any(kind in line for kind in _KINDS)
+
+
+_KINDS = (b'"turn-result"', b'"user-message"', b'"turn-started"', b'"usage_update"')
 
 
 SHOWN_CHARACTERS = 500

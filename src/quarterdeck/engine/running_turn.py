@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import isfinite
 from time import monotonic
 from typing import Any
 
 from quarterdeck.agents.port import AgentSession, ModelSession, StopReason, TurnOutcome
 from quarterdeck.engine import turn_events
-from quarterdeck.engine.chat_state import EngineChat, LastMessage
+from quarterdeck.engine.chat_state import EngineChat, LastMessage, ReportedCost
 from quarterdeck.engine.journal import JournalDraft
 from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnCost
@@ -70,14 +69,11 @@ class RunningTurn:
         return turn_events.steered(chat, self.message, message)
 
 
-DOLLARS = "USD"
-
-
 class Budget:
     """What the agents of a workspace have cost in dollars, and how much they may.
 
-    `spent` is the cost of the turns that an earlier engine ran, `limit` returns the current limit. Only
-    what agents report while they work is counted.
+    `spent` is the cost that agents reported to earlier engines, `limit` returns the current limit. Only
+    what agents report is counted.
     """
 
     def __init__(self, spent: float, limit: Callable[[], float | None]) -> None:
@@ -98,62 +94,43 @@ class Budget:
             " Raise or remove it to go on."
         )
 
-    def warning(self, meter: "TurnMeter") -> str | None:
+    def warning(self, cost: ReportedCost) -> str | None:
         """Return that an agent's turns are not limited, if there is a limit to say so of."""
         limit = self._limit()
-        if limit is None or meter.currency == DOLLARS:
+        if limit is None or cost.in_dollars:
             return None
         return f"The agent does not report its cost in dollars: the limit of ${limit:.2f} does not stop it."
 
 
 class TurnMeter:
-    """Measures one turn after the other.
+    """Measures one turn after the other of a chat, whose cost it follows."""
 
-    Agents report the cost of their whole session. A turn's cost is the difference, so it is known
-    only when the total before the turn is: after a restart of the engine, from the second turn on.
-    """
-
-    def __init__(self, budget: Budget | None = None) -> None:
+    def __init__(self, budget: Budget, cost: ReportedCost) -> None:
         self._budget = budget
-        self._total: float | None = None
-        self.currency = ""
-        """Currency of the reported cost; empty when none was reported."""
-        self._before: float | None = None
+        self._cost = cost
+        self._spent = 0.0
         self._began = monotonic()
         self.model: str | None = None
         """Id of the model that the turn runs with; None when it is not known."""
 
-    def new_session(self) -> None:
-        """Note that the agent counts from zero."""
-        self._total = self._before = 0.0
-
     def begin(self) -> None:
         """Start to measure a turn."""
-        self._before, self._began, self.model = self._total, monotonic(), None
+        self._spent, self._began, self.model = 0.0, monotonic(), None
 
     def hear(self, event: AgentEvent) -> None:
         """Follow the cost that the agent reports."""
         if event.type != AgentEventType.SESSION_UPDATE:
             return
-        match event.payload:
-            case {
-                "sessionUpdate": "usage_update",
-                "cost": {"amount": int() | float() as amount, "currency": str() as currency},
-            } if isfinite(amount) and amount >= 0 and currency.isalpha():
-                if self._before is not None and amount < self._before:
-                    self._before = 0.0  # a restarted agent counts from zero
-                if self._budget is not None and self._total is not None and currency == DOLLARS:
-                    last = self._total if amount >= self._total else 0.0
-                    self._budget.spent += amount - last
-                self._total, self.currency = float(amount), currency
-            case _:
-                pass
+        added = self._cost.hear(event.payload)
+        self._spent += added
+        if self._cost.in_dollars:
+            self._budget.spent += added
 
     def spent(self) -> dict[str, Any]:
         """Return the values of the turn for its `TurnResult`."""
         cost = None
-        if self._before is not None and self._total is not None and self._total > self._before:
-            cost = TurnCost(amount=round(self._total - self._before, 6), currency=self.currency)
+        if self._spent > 0:
+            cost = TurnCost(amount=round(self._spent, 6), currency=self._cost.currency)
         took = round((monotonic() - self._began) * 1000)
         return {"duration_ms": took, "model": self.model, "cost": cost}
 

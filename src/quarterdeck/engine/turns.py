@@ -90,7 +90,7 @@ class ChatRunner:
         self._agent = AgentSessionHolder(place, chat, self._hear, self.wake)
         self._pieces = StreamRedactor(place.credentials)
         self._offer: ModelOffer | None = None
-        self._meter = TurnMeter(budget)
+        self._meter = TurnMeter(budget, chat.cost)
         self.settings = SettingsOfChat(chat, publish)
         self._turn: RunningTurn | None = None
         self._worker: asyncio.Task[None] | None = None
@@ -379,7 +379,7 @@ class ChatRunner:
         session = await self._agent.open(model)
         await asyncio.wait({keeping})  # before the agent can change a file
         if session.id != self.chat.session_id:
-            self._meter.new_session()
+            self.chat.cost.total = 0.0
             self.chat.session_id = session.id
             await self._publish(turn_events.session_opened(self.chat), *self._instruct(turn))
         await self._announce_models(session)
@@ -486,7 +486,7 @@ class ChatRunner:
             drafts.append(turn_events.interrupted(chat))
         last_text = turn.last_message.text or None
         notes: list[JournalNote] = []
-        if not self._warned and (warning := self._budget.warning(self._meter)) is not None:
+        if not self._warned and (warning := self._budget.warning(self.chat.cost)) is not None:
             self._warned = True
             drafts.insert(-1, turn_events.noted(chat, warning))
         if turn.notices and turn.prompting and outcome.asked and not failed:
