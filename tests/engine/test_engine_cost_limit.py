@@ -1,5 +1,7 @@
 """The cost limit of a workspace: what it stops, what waits, and what goes on when it is raised."""
 
+import asyncio
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -21,6 +23,11 @@ AGENT = """
     def prompt(message):
         global total
         for word in message["params"]["prompt"][0]["text"].split():
+            if word == "later":
+                open("pid", "w").write(str(os.getpid()))
+                answer(message, {"stopReason": "end_turn"})
+                open("begin").read()
+                return say("more")
             if word == "fail":
                 return refuse(message, -32603, "It does not want to.")
             if word == "wait":
@@ -168,6 +175,27 @@ async def test_the_cost_of_a_turn_whose_engine_was_killed_is_counted(
     await link.chat_send(message(chat, "0.5 wait"))
     await wait_until(lambda: len(results(entries, chat)) == 2)
     assert results(entries, chat)[1] == REACHED.format("1.10")
+
+
+async def test_what_an_agent_begins_by_itself_is_ended_at_the_limit(
+    place, message, wait_until
+) -> None:
+    place.permissions = limit(1.0)
+    await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    chat, other = await new_chat(link), await new_chat(link)
+    os.mkfifo(place.workspace / "begin")
+    await link.chat_send(message(chat, "0 later"))
+    await wait_until(lambda: len(results(entries, chat)) == 1)
+    await link.chat_send(message(other, "1.1"))
+    await wait_until(lambda: len(results(entries, other)) == 1)
+    process = Path("/proc", (place.workspace / "pid").read_text())
+    await asyncio.to_thread((place.workspace / "begin").write_text, "")
+    await wait_until(lambda: notices(entries, chat))
+    assert notices(entries, chat) == [REACHED.format("1.10")]
+    assert record(entries)["turnFailed"] and not record(entries)["processing"]
+    await wait_until(lambda: not process.exists())
+    assert len(results(entries, chat)) == 1
 
 
 async def test_nothing_is_told_of_a_queue_that_may_still_be_canceled(

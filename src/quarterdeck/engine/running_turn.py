@@ -55,6 +55,19 @@ class RunningTurn:
             return outcome
         return replace(outcome, stop_reason=StopReason.FAILED, error=budget.reason())
 
+    def awaiting_changed(self, event: AgentEvent) -> bool:
+        """Follow the agent's questions; return whether it begins or ceases to wait for an answer."""
+        before = bool(self.questions)
+        request = str(event.payload.get("requestId"))
+        match event.type:
+            case AgentEventType.PERMISSION_REQUEST:
+                self.questions.add(request)
+            case AgentEventType.PERMISSION_OUTCOME:
+                self.questions.discard(request)
+            case _:
+                pass
+        return bool(self.questions) != before
+
     def take(self, message: DeliverMessage) -> None:
         """Note that the agent has a message that was put into the turn; `shown` has its entries."""
         self._taken = message

@@ -44,7 +44,7 @@ from quarterdeck.wire.chats import GoalStatus, Interrupted
 from quarterdeck.wire.engine import Answer, AskPerson, ChangeSettings, DeliverMessage, PersonAsked
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ErrorEvent, EventType
-from quarterdeck.wire.history import AgentEvent, AgentEventType, TurnOrigin
+from quarterdeck.wire.history import AgentEvent, TurnOrigin
 
 logger = logging.getLogger(__name__)
 
@@ -254,21 +254,30 @@ class ChatRunner:
     async def _work(self) -> None:
         if self.chat.open_turn is not None:
             await self._close_broken(self.chat.open_turn)
-        while (message := self._next()) is not None or self.chat.record.processing:
+        while (message := self._next()) or self.chat.record.processing or self._must_tell:
             if message is not None:
                 await self._run(message)
-            else:  # the next turn was canceled or paused after the last one announced it
+            elif self.chat.record.processing:  # the turn that the last one announced was canceled
                 await self._publish(turn_events.updated(self.chat, processing=False), durable=True)
-        if self._must_tell:
-            held = turn_events.held_back(self.chat, self._budget.reason())
-            await self._publish(*held, durable=True)
+            else:
+                await self._hold_back()
+
+    async def _hold_back(self) -> None:
+        """Say that the cost limit is reached, and end what the agent began by itself."""
+        if self._agent.own_turn_waits:
+            await self._agent.drop()
+        await self._publish(*turn_events.held_back(self.chat, self._budget.reason()), durable=True)
 
     @property
     def _must_tell(self) -> bool:
-        """Whether the cost limit holds messages back, and no failed turn says so."""
+        """Whether the cost limit holds work back, and no failed turn says so.
+
+        What the agent began by itself is held back only by ending it.
+        """
+        if not self._may_run or not self._budget.reached:
+            return False
         waiting = bool(self.chat.queue) or self.goals.active
-        told = self.chat.record.turn_failed
-        return waiting and self._may_run and self._budget.reached and not told
+        return self._agent.own_turn_waits or (waiting and not self.chat.record.turn_failed)
 
     @property
     def _may_run(self) -> bool:
@@ -526,7 +535,7 @@ class ChatRunner:
             drafts = [*turn.shown(self.chat), *drafts]
             turn.last_message.hear(agent_event)
             self.goals.hear(agent_event)
-            if self._awaiting_changed(turn, agent_event):
+            if turn.awaiting_changed(agent_event):
                 drafts.append(turn_events.updated(self.chat, awaiting_input=bool(turn.questions)))
         elif self._questions.waiting is not self.chat.record.awaiting_input:
             drafts.append(turn_events.updated(self.chat, awaiting_input=self._questions.waiting))
@@ -548,18 +557,6 @@ class ChatRunner:
                 details=str(error),
             )
             return event(EventType.ERROR, error_event)
-
-    def _awaiting_changed(self, turn: RunningTurn, agent_event: AgentEvent) -> bool:
-        before = bool(turn.questions)
-        request = str(agent_event.payload.get("requestId"))
-        match agent_event.type:
-            case AgentEventType.PERMISSION_REQUEST:
-                turn.questions.add(request)
-            case AgentEventType.PERMISSION_OUTCOME:
-                turn.questions.discard(request)
-            case _:
-                pass
-        return bool(turn.questions) != before
 
     # Interrupting
 
