@@ -221,12 +221,20 @@ async def test_an_agent_without_a_cost_is_not_limited_and_that_is_said_once(
     place, message, wait_until
 ) -> None:
     place.permissions = limit(1.0)
-    await place.start(lambda: Scripted(place.root))
-    entries, link = await place.entries(), await place.link()
-    chat = await new_chat(link)
-    for number in (1, 2):
-        await link.chat_send(message(chat, "free"))
-        await wait_until(lambda number=number: len(results(entries, chat)) == number)
+    task = await place.start(lambda: Scripted(place.root))
+    chat = await new_chat(await place.link())
+    # A turn that failed or was canceled tells nothing about what the agent reports.
+    for number, text in enumerate(("fail", "wait", "free", "free"), 1):
+        entries, link = await place.entries(), await place.link()
+        await link.chat_send(message(chat, text))
+        await entries.wait("chat.turn.started", number)
+        if text == "wait":
+            await link.chat_interrupt(chat)
+        await entries.wait("chat.turn.completed", number)
+        assert len(notices(entries, chat)) == (number > 2)
+        if number == 3:
+            await stop(task)
+            await place.start(lambda: Scripted(place.root))
     assert notices(entries, chat) == [
         "The agent does not report its cost in dollars: the limit of $1.00 does not stop it."
     ]

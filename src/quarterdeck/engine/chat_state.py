@@ -9,6 +9,7 @@ state is folded from the journal's entries and notes:
     #message    content of a message, before its `chat.turn.accepted`
     #session    the agent's session id, so that the session can be reopened, and its settings
     #notices    notices for the next prompt of a chat's agent
+    #cost       what the person was told about the cost of a chat
     #steering   a message that is being put into the running turn; `chat.updated` says how it ended
     #deleted    a chat whose end is in the event log already
 """
@@ -28,6 +29,7 @@ CHAT_NOTE = "chat"
 MESSAGE_NOTE = "message"
 SESSION_NOTE = "session"
 NOTICES_NOTE = "notices"
+COST_NOTE = "cost"
 STEERING_NOTE = "steering"
 DELETED_NOTE = "deleted"
 
@@ -56,6 +58,8 @@ class ReportedCost:
     """None when it is not known what the session has cost before."""
     currency: str = ""
     """Empty when no cost was reported."""
+    told_unknown: bool = False
+    """Whether the person was told that it is not reported."""
 
     @property
     def in_dollars(self) -> bool:
@@ -212,6 +216,10 @@ class ChatFold:
         if chat := self._find(data):
             chat.notices = data["notices"]
 
+    def _cost_told(self, data: dict[str, Any]) -> None:
+        if chat := self._find(data):
+            chat.cost.told_unknown = data["unknown"]
+
     def _created(self, payload: dict[str, Any]) -> None:
         record = EventChat.model_validate(payload["chat"])
         chat = self.chats[record.id] = EngineChat(record)
@@ -286,6 +294,7 @@ class ChatFold:
         f"#{MESSAGE_NOTE}": _message,
         f"#{SESSION_NOTE}": _session,
         f"#{NOTICES_NOTE}": _noticed,
+        f"#{COST_NOTE}": _cost_told,
         f"#{STEERING_NOTE}": _steering,
         f"#{DELETED_NOTE}": _deleted,
         EventType.CHAT_CREATED.value: _created,

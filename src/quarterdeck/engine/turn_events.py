@@ -6,6 +6,7 @@ from uuid import UUID
 from quarterdeck.agents.port import ModelOffer, TurnOutcome
 from quarterdeck.engine.chat_state import (
     CHAT_NOTE,
+    COST_NOTE,
     DELETED_NOTE,
     MESSAGE_NOTE,
     NOTICES_NOTE,
@@ -192,6 +193,12 @@ def noted(chat: EngineChat, text: str) -> JournalDraft:
 def held_back(chat: EngineChat, reason: str) -> tuple[JournalDraft, JournalDraft]:
     """Return that messages of a chat are not run, and why: it needs the person."""
     return noted(chat, reason), updated(chat, turn_failed=True)
+
+
+def cost_told(chat: EngineChat) -> JournalNote:
+    """Return the note of what the person was told about the cost of the chat."""
+    data = {"chatId": str(chat.record.id), "unknown": chat.cost.told_unknown}
+    return note(COST_NOTE, data)
 
 
 def notices_changed(chat: EngineChat) -> JournalNote:

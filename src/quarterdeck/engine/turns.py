@@ -83,7 +83,6 @@ class ChatRunner:
         )
         self._held = held
         self._budget = budget
-        self._warned = False
         self._publish = publish
         self._tasks = tasks
         self._on_turn_end = on_turn_end
@@ -482,7 +481,8 @@ class ChatRunner:
         more = self._more
         chat.current = None
         planned = turn.last_message.spoken if outcome.planned is None else outcome.planned
-        plan = message.plan_mode and planned and outcome.stop_reason == StopReason.END_TURN
+        ended = outcome.stop_reason == StopReason.END_TURN
+        plan = message.plan_mode and planned and ended
         plan_ready = bool(plan or turn.plan_waits) and not more and not chat.queue
         drafts = [
             *turn.shown(chat),
@@ -495,9 +495,10 @@ class ChatRunner:
             drafts.append(turn_events.interrupted(chat))
         last_text = turn.last_message.text or None
         notes: list[JournalNote] = []
-        if not self._warned and (warning := self._budget.warning(self.chat.cost)) is not None:
-            self._warned = True
+        if ended and not chat.cost.told_unknown and (warning := self._budget.warning(chat.cost)):
+            chat.cost.told_unknown = True
             drafts.insert(-1, turn_events.noted(chat, warning))
+            notes.append(turn_events.cost_told(chat))
         if turn.notices and turn.prompting and outcome.asked and not failed:
             chat.notices = [notice for notice in chat.notices if notice not in turn.notices]
             notes.append(turn_events.notices_changed(chat))
