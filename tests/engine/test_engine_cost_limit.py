@@ -198,6 +198,31 @@ async def test_what_an_agent_begins_by_itself_is_ended_at_the_limit(
     assert len(results(entries, chat)) == 1
 
 
+async def test_a_message_behind_a_turn_that_failed_is_told_once_for_each_limit(
+    place, message, wait_until
+) -> None:
+    place.permissions = limit(1.0)
+    task = await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    chat, other = await new_chat(link), await new_chat(link)
+    await link.chat_send(message(chat, "fail"))
+    await link.chat_send(message(other, "1.1"))
+    await entries.wait("chat.turn.completed", 2)
+    told = [REACHED.format("1.10")]
+    await link.chat_send(message(chat, "free"))
+    await wait_until(lambda: notices(entries, chat) == told)
+    await stop(task)
+    await place.start(lambda: Scripted(place.root))
+    entries, link = await place.entries(), await place.link()
+    await link.chat_send(message(chat, "free"))
+    await link.permissions_set(limit(0.5))
+    told.append(told[0].replace("1.00", "0.50"))
+    await wait_until(lambda: notices(entries, chat) == told)
+    await link.permissions_set(limit(2))
+    await entries.wait("chat.turn.completed", 4)
+    assert results(entries, chat)[1:] == ["end_turn", "end_turn"]
+
+
 async def test_nothing_is_told_of_a_queue_that_may_still_be_canceled(
     place, message, wait_until
 ) -> None:

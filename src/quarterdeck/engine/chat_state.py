@@ -60,6 +60,8 @@ class ReportedCost:
     """Empty when no cost was reported."""
     told_unknown: bool = False
     """Whether the person was told that it is not reported."""
+    told_limit: float | None = None
+    """The cost limit of which the person was told, since the last turn began, that it is reached."""
 
     @property
     def in_dollars(self) -> bool:
@@ -218,7 +220,7 @@ class ChatFold:
 
     def _cost_told(self, data: dict[str, Any]) -> None:
         if chat := self._find(data):
-            chat.cost.told_unknown = data["unknown"]
+            chat.cost.told_unknown, chat.cost.told_limit = data["unknown"], data["limit"]
 
     def _created(self, payload: dict[str, Any]) -> None:
         record = EventChat.model_validate(payload["chat"])
@@ -262,6 +264,7 @@ class ChatFold:
                 queued for queued in chat.queue if queued.message_id != message.message_id
             ]
             chat.open_turn = OpenTurn(message)
+            chat.cost.told_limit = None
             if message.origin is None:
                 chat.last = message
 

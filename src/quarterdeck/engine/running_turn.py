@@ -85,8 +85,8 @@ class RunningTurn:
 class Budget:
     """What the agents of a workspace have cost in dollars, and how much they may.
 
-    `spent` is the cost that agents reported to earlier engines, `limit` returns the current limit. Only
-    what agents report is counted.
+    `spent` begins with the cost that agents reported to earlier engines. Only what agents report is
+    counted.
     """
 
     def __init__(self, spent: float, limit: Callable[[], float | None]) -> None:
@@ -94,14 +94,18 @@ class Budget:
         self._limit = limit
 
     @property
+    def limit(self) -> float | None:
+        """The current limit in dollars."""
+        return self._limit()
+
+    @property
     def reached(self) -> bool:
         """Whether there is a limit, and no turn may run because of it."""
-        limit = self._limit()
-        return limit is not None and self.spent >= limit
+        return self.limit is not None and self.spent >= self.limit
 
     def reason(self) -> str:
         """Return why nothing is run, and what to do."""
-        limit = self._limit() or 0.0
+        limit = self.limit or 0.0
         return (
             f"The cost limit of ${limit:.2f} is reached: ${self.spent:.2f} so far."
             " Raise or remove it to go on."
@@ -109,7 +113,7 @@ class Budget:
 
     def warning(self, cost: ReportedCost) -> str | None:
         """Return that an agent's turns are not limited, if there is a limit to say so of."""
-        limit = self._limit()
+        limit = self.limit
         if limit is None or cost.in_dollars:
             return None
         return f"The agent does not report its cost in dollars: the limit of ${limit:.2f} does not stop it."

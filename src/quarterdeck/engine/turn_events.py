@@ -190,14 +190,15 @@ def noted(chat: EngineChat, text: str) -> JournalDraft:
     return delta(chat.record.id, None, notice)
 
 
-def held_back(chat: EngineChat, reason: str) -> tuple[JournalDraft, JournalDraft]:
+def held_back(chat: EngineChat, reason: str) -> tuple[JournalDraft | JournalNote, ...]:
     """Return that messages of a chat are not run, and why: it needs the person."""
-    return noted(chat, reason), updated(chat, turn_failed=True)
+    return noted(chat, reason), updated(chat, turn_failed=True), cost_told(chat)
 
 
 def cost_told(chat: EngineChat) -> JournalNote:
     """Return the note of what the person was told about the cost of the chat."""
-    data = {"chatId": str(chat.record.id), "unknown": chat.cost.told_unknown}
+    cost = chat.cost
+    data = {"chatId": str(chat.record.id), "unknown": cost.told_unknown, "limit": cost.told_limit}
     return note(COST_NOTE, data)
 
 

@@ -265,18 +265,20 @@ class ChatRunner:
         """Say that the cost limit is reached, and end what the agent began by itself."""
         if self._agent.own_turn_waits:
             await self._agent.drop()
+        self.chat.cost.told_limit = self._budget.limit
         await self._publish(*turn_events.held_back(self.chat, self._budget.reason()), durable=True)
 
     @property
     def _must_tell(self) -> bool:
-        """Whether the cost limit holds work back, and no failed turn says so.
+        """Whether the cost limit holds work back, and the chat does not say so.
 
         What the agent began by itself is held back only by ending it.
         """
         if not self._may_run or not self._budget.reached:
             return False
         waiting = bool(self.chat.queue) or self.goals.active
-        return self._agent.own_turn_waits or (waiting and not self.chat.record.turn_failed)
+        told = self.chat.cost.told_limit == self._budget.limit
+        return self._agent.own_turn_waits or (waiting and not told)
 
     @property
     def _may_run(self) -> bool:
@@ -323,6 +325,7 @@ class ChatRunner:
     async def _run(self, message: DeliverMessage) -> None:
         turn = self._turn = RunningTurn(message)
         self.chat.current = message
+        self.chat.cost.told_limit = None
         self._meter.begin()
         if turn.own:
             turn.last_message = LastMessage(self.chat.record.last_message_text or "")
@@ -337,7 +340,10 @@ class ChatRunner:
             turn_events.turn_began(self.chat, turn.last_message.text, turn.plan_waits),
             turn_events.turn_head(message),
         )
-        turn.outcome = turn.limited(await self._outcome(turn), self._budget)
+        outcome = await self._outcome(turn)
+        turn.outcome = turn.limited(outcome, self._budget)
+        if turn.outcome is not outcome:
+            self.chat.cost.told_limit = self._budget.limit
         await self._finish(turn, turn.outcome)
 
     async def _outcome(self, turn: RunningTurn) -> TurnOutcome:
@@ -498,6 +504,8 @@ class ChatRunner:
         if ended and not chat.cost.told_unknown and (warning := self._budget.warning(chat.cost)):
             chat.cost.told_unknown = True
             drafts.insert(-1, turn_events.noted(chat, warning))
+            notes.append(turn_events.cost_told(chat))
+        elif chat.cost.told_limit is not None:
             notes.append(turn_events.cost_told(chat))
         if turn.notices and turn.prompting and outcome.asked and not failed:
             chat.notices = [notice for notice in chat.notices if notice not in turn.notices]
