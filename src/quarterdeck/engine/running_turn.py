@@ -6,7 +6,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from quarterdeck.agents.port import AgentSession, ModelSession, StopReason, TurnOutcome
+from quarterdeck.agents.port import StopReason, TurnOutcome
 from quarterdeck.engine import turn_events
 from quarterdeck.engine.chat_state import EngineChat, LastMessage, ReportedCost
 from quarterdeck.engine.journal import JournalDraft
@@ -150,17 +150,3 @@ class TurnMeter:
             cost = TurnCost(amount=round(self._spent, 6), currency=self._cost.currency)
         took = round((monotonic() - self._began) * 1000)
         return {"duration_ms": took, "model": self.model, "cost": cost}
-
-
-def usual_model(session: AgentSession) -> str | None:
-    """Return the model that an agent uses unless another one is chosen; None when it is not known."""
-    offer = session.models if isinstance(session, ModelSession) else None
-    return offer.default if offer else None
-
-
-def with_uploads(text: str, uploads: list[str]) -> str:
-    """Return a prompt that names the files which come with it."""
-    if not uploads:
-        return text
-    files = "\n".join(f"- {path}" for path in uploads)
-    return f"{text}\n\nFiles that come with this message:\n{files}".lstrip()

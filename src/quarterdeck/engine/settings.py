@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from uuid import UUID
 
-from quarterdeck.agents.port import AdjustableSession, AgentError, AgentSession
+from quarterdeck.agents.port import AdjustableSession, AgentError, AgentSession, ModelSession
 from quarterdeck.engine import turn_events
 from quarterdeck.engine.chat_state import EngineChat
 from quarterdeck.engine.errors import EngineRefusedError
@@ -24,6 +24,12 @@ LONGEST_TEXT = 200
 """Of an id, a name and a description."""
 FIELDS = ("permission_mode", "model", "thinking_level")
 _CHANGES = ("current_mode_update", "config_option_update")
+
+
+def usual_model(session: AgentSession) -> str | None:
+    """Return the model that an agent uses unless another one is chosen; None when it is not known."""
+    offer = session.models if isinstance(session, ModelSession) else None
+    return offer.default if offer else None
 
 
 class SettingsOfChat:

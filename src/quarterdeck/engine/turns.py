@@ -29,16 +29,11 @@ from quarterdeck.engine.chat_state import EngineChat, LastMessage, OpenTurn
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.goals import Goals
 from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
+from quarterdeck.engine.prompts import with_uploads
 from quarterdeck.engine.questions import Questions
 from quarterdeck.engine.redaction import StreamRedactor
-from quarterdeck.engine.running_turn import (
-    Budget,
-    RunningTurn,
-    TurnMeter,
-    usual_model,
-    with_uploads,
-)
-from quarterdeck.engine.settings import SettingsOfChat
+from quarterdeck.engine.running_turn import Budget, RunningTurn, TurnMeter
+from quarterdeck.engine.settings import SettingsOfChat, usual_model
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.wire.chats import GoalStatus, Interrupted
 from quarterdeck.wire.engine import Answer, AskPerson, ChangeSettings, DeliverMessage, PersonAsked
