@@ -123,6 +123,38 @@ async def test_a_chat_that_works_beside_a_question_is_not_idle(scripted: World, 
     await stays_active(scripted, made)
 
 
+@pytest.mark.parametrize("policy", [None, "archive_when_done"])
+async def test_what_a_cost_limit_holds_back_keeps_nothing_awake(
+    scripted: World, time: Time, policy: str | None
+) -> None:
+    made = await scripted.create(**({"lifecycle_policy": policy} if policy else {}))
+    path = f"/v1/replica/{made}"
+    await scripted.client.patch(f"{path}/permissions", json={"cost_limit": 1})
+    stopped = await scripted.send(made, "cost 1.5 wait")
+    queued = await scripted.send(made, "hello")
+    assert await scripted.done(made, stopped["message_id"])
+    chat = await scripted.client.post(f"{path}/chats", json={"provider": "builtin"})
+    chat_id = chat.json()["chat"]["id"]
+    await scripted.client.patch(f"{path}/chats/{chat_id}/goal", json={"objective": "goal 2"})
+
+    async def held_back() -> bool:
+        chats = (await scripted.get(made))["chats"]
+        return [chat["turn_failed"] for chat in chats] == [True, True]
+
+    await eventually(held_back, "the limit")
+    await sleeps(scripted, time, made)
+    assert "archived" not in await scripted.states(made)
+    await scripted.client.patch(f"{path}/permissions", json={"cost_limit": None})
+    await scripted.client.post(f"/v1/workspaces/{made}/wake")
+    await scripted.done(made, queued["message_id"])
+
+    async def reached() -> bool:
+        chats = (await scripted.get(made))["chats"]
+        return [chat["goal"]["status"] for chat in chats if chat["goal"]] == ["complete"]
+
+    await eventually(reached, "the goal")
+
+
 async def _started(world: World, made: str, count: int) -> bool:
     return len(await world.events(made, "chat.turn.started")) == count
 

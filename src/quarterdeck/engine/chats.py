@@ -72,6 +72,11 @@ class ChatRegistry:
         return sum(runner.chat.record.processing for runner in self._runners.values())
 
     @property
+    def held_back(self) -> list[UUID]:
+        """Chats whose work waits for a higher cost limit."""
+        return [id for id, runner in self._runners.items() if runner.held_back]
+
+    @property
     def working(self) -> bool:
         """Whether a turn runs or messages that are not held are queued."""
         return any(runner.working for runner in self._runners.values())

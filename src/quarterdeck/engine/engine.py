@@ -390,6 +390,7 @@ class Engine:
         status.hooks_running = self._boot.hooks_running
         return EngineReport(
             **status.model_dump(by_alias=False),
+            chats_held_back=self._chats.held_back,
             terminals=self._terminals.running,
             terminals_attached=self._terminals.attached,
             idle_seconds=self._counts.idle_seconds,

@@ -15,14 +15,16 @@ from quarterdeck.engine.chat_state import (
     STEERING_NOTE,
     EngineChat,
 )
-from quarterdeck.engine.journal import JournalDraft, JournalNote, event, note
+from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event, note
 from quarterdeck.wire.agents import AgentModel, AgentModels
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.chats import ChatSettings
 from quarterdeck.wire.engine import DeliverMessage
+from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import (
     ChatDeleted,
     ChatInterrupted,
+    ErrorEvent,
     EventType,
     JoinedMessages,
     TurnAccepted,
@@ -265,6 +267,19 @@ def delta(chat_id: UUID, message: DeliverMessage | None, agent_event: AgentEvent
         event=agent_event,
     )
     return event(EventType.CHAT_TURN_DELTA, payload)
+
+
+def heard(chat_id: UUID, message: DeliverMessage | None, agent_event: AgentEvent) -> JournalDraft:
+    """Return the same; an error in place of an event that is too large to store."""
+    try:
+        return delta(chat_id, message, agent_event)
+    except EntryTooLargeError as error:
+        error_event = ErrorEvent(
+            code=ErrorCode.PAYLOAD_TOO_LARGE,
+            message="A message of the agent was too large to store.",
+            details=str(error),
+        )
+        return event(EventType.ERROR, error_event)
 
 
 def completed(

@@ -28,7 +28,7 @@ from quarterdeck.engine.agent_session import AgentPlace, AgentSessionHolder
 from quarterdeck.engine.chat_state import EngineChat, LastMessage, OpenTurn
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.goals import Goals
-from quarterdeck.engine.journal import EntryTooLargeError, JournalDraft, JournalNote, event
+from quarterdeck.engine.journal import JournalDraft, JournalNote
 from quarterdeck.engine.prompts import with_uploads
 from quarterdeck.engine.questions import Questions
 from quarterdeck.engine.redaction import StreamRedactor
@@ -38,7 +38,6 @@ from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.wire.chats import GoalStatus, Interrupted
 from quarterdeck.wire.engine import Answer, AskPerson, ChangeSettings, DeliverMessage, PersonAsked
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.events import ErrorEvent, EventType
 from quarterdeck.wire.history import AgentEvent, TurnOrigin
 
 logger = logging.getLogger(__name__)
@@ -264,16 +263,23 @@ class ChatRunner:
         await self._publish(*turn_events.held_back(self.chat, self._budget.reason()), durable=True)
 
     @property
+    def held_back(self) -> bool:
+        """Whether messages that wait, or a goal, do not go on because of the cost limit."""
+        waiting = bool(self.chat.queue) or self.goals.active
+        return waiting and self._at_limit and self.chat.current is None
+
+    @property
     def _must_tell(self) -> bool:
         """Whether the cost limit holds work back, and the chat does not say so.
 
         What the agent began by itself is held back only by ending it.
         """
-        if not self._may_run or not self._budget.reached:
-            return False
-        waiting = bool(self.chat.queue) or self.goals.active
         told = self.chat.cost.told_limit == self._budget.limit
-        return self._agent.own_turn_waits or (waiting and not told)
+        return (self._agent.own_turn_waits and self._at_limit) or (self.held_back and not told)
+
+    @property
+    def _at_limit(self) -> bool:
+        return self._may_run and self._budget.reached
 
     @property
     def _may_run(self) -> bool:
@@ -361,11 +367,10 @@ class ChatRunner:
     async def _prompt(self, turn: RunningTurn) -> TurnOutcome:
         try:
             return await self._ask_agent(turn)
-        except AgentDiedError as error:
-            turn.lost = True
-            await self._agent.drop()
-            return TurnOutcome(StopReason.FAILED, error=_sentence(error))
         except AgentError as error:
+            if isinstance(error, AgentDiedError):
+                turn.lost = True
+                await self._agent.drop()
             return TurnOutcome(StopReason.FAILED, error=_sentence(error))
         except Exception:
             logger.exception("an agent's driver failed")
@@ -534,7 +539,8 @@ class ChatRunner:
     async def _record(self, agent_event: AgentEvent) -> None:
         turn = self._turn
         self._meter.hear(agent_event)
-        drafts: list[JournalDraft | JournalNote] = [self._delta(turn, agent_event)]
+        heard = turn_events.heard(self.chat.record.id, turn and turn.message, agent_event)
+        drafts: list[JournalDraft | JournalNote] = [heard]
         if turn is not None:
             drafts = [*turn.shown(self.chat), *drafts]
             turn.last_message.hear(agent_event)
@@ -549,18 +555,6 @@ class ChatRunner:
             self._tasks.start(self._end(turn), "cost limit")
         if turn is not None and turn.prompting:
             await self.settings.hear(agent_event, self._agent.session)
-
-    def _delta(self, turn: RunningTurn | None, agent_event: AgentEvent) -> JournalDraft:
-        message = turn.message if turn else None
-        try:
-            return turn_events.delta(self.chat.record.id, message, agent_event)
-        except EntryTooLargeError as error:
-            error_event = ErrorEvent(
-                code=ErrorCode.PAYLOAD_TOO_LARGE,
-                message="A message of the agent was too large to store.",
-                details=str(error),
-            )
-            return event(EventType.ERROR, error_event)
 
     # Interrupting
 

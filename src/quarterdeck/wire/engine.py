@@ -148,6 +148,8 @@ LONGEST_IDLE = 1e9
 class EngineReport(EngineStatus):
     """Answer of `status`."""
 
+    chats_held_back: list[Id] = []
+    """Chats whose messages or goals wait for a higher cost limit."""
     terminals: int = 0
     terminals_attached: int = 0
     idle_seconds: Annotated[float, Field(ge=0, le=LONGEST_IDLE)] | None = None

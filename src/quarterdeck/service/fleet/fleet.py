@@ -80,13 +80,16 @@ class Idleness:
     async def _due(self, report: EngineReport) -> bool:
         if report.hooks_running or report.terminals_attached:
             return False
-        work = await self._site.tools.context.database.read(lambda c: work_of(c, self._site.id))
+        held_back = [str(id) for id in report.chats_held_back]
+        database = self._site.tools.context.database
+        work = await database.read(lambda c: work_of(c, self._site.id, held_back))
         if work is None or work.pending or report.chats_processing > len(work.asked_at):
             return False
         if any(asked_at > moment_text(self._now - ANSWER_WITHIN) for asked_at in work.asked_at):
             return False
         done = (
             not work.asked_at
+            and not held_back
             and self._ends_when_done
             and (work.done or self._site.pulse.turn_ended)
         )

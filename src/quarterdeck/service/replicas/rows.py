@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
@@ -384,8 +384,8 @@ _unused_since = func.coalesce(
 class Work:
     """The work in an active workspace.
 
-    `pending` does not count chats that wait for an answer: the times of their questions are in
-    `asked_at`, and nothing runs in them until then. `done` says that a message was processed since
+    `pending` does not count chats that the cost limit holds back, or that wait for an answer: the
+    times of their questions are in `asked_at`, and nothing runs in them until then. `done` says that a message was processed since
     it woke.
     """
 
@@ -427,8 +427,13 @@ def is_unused(connection: Connection, workspace_id: str, moment: str) -> bool:
     return not _count(connection, workspace_id, messages.c.state.in_(UNFINISHED))
 
 
-def work_of(connection: Connection, workspace_id: str) -> Work | None:
-    """Return the work of a workspace; None when it is not active."""
+def work_of(
+    connection: Connection, workspace_id: str, held_back: Collection[str] = ()
+) -> Work | None:
+    """Return the work of a workspace; None when it is not active.
+
+    `held_back`: chats in which nothing runs until the cost limit is raised.
+    """
     row = find_workspace(connection, workspace_id)
     if row is None or row.status != WorkspaceStatus.ACTIVE:
         return None
@@ -436,13 +441,14 @@ def work_of(connection: Connection, workspace_id: str) -> Work | None:
     questions = select(chats.c.id, chats.c.updated_at).where(*asking)
     asked_at = {chat.id: chat.updated_at for chat in connection.execute(questions)}
     unfinished = messages.c.state.in_(UNFINISHED) & messages.c.chat_id.not_in(list(asked_at))
+    held = (messages.c.state == MessageState.DELIVERED) & messages.c.chat_id.in_(held_back)
     done = messages.c.state == MessageState.DONE
     if row.rested_at is not None:
         done &= messages.c.created_at >= row.rested_at
     return Work(
         last_activity_at=row.last_activity_at or row.created_at,
-        pending=bool(_count(connection, workspace_id, unfinished))
-        or _chats_work(connection, workspace_id),
+        pending=bool(_count(connection, workspace_id, unfinished & ~held))
+        or _chats_work(connection, workspace_id, held_back),
         done=bool(_count(connection, workspace_id, done)),
         asked_at=list(asked_at.values()),
     )
@@ -467,14 +473,18 @@ def _count(connection: Connection, workspace_id: str, condition: ColumnElement[b
     return connection.execute(statement).scalar_one()
 
 
-def _chats_work(connection: Connection, workspace_id: str) -> bool:
+def _chats_work(connection: Connection, workspace_id: str, held_back: Collection[str]) -> bool:
     """Return whether a chat that waits for no answer has a turn, or a goal that will start one."""
-    statement = select(chats.c.processing, chats.c.goal_json).where(
+    statement = select(chats.c.id, chats.c.processing, chats.c.goal_json).where(
         chats.c.workspace_id == workspace_id, chats.c.awaiting_input.is_(False)
     )
     return any(
         row.processing
-        or (row.goal_json and json.loads(row.goal_json).get("status") == GoalStatus.ACTIVE)
+        or (
+            row.id not in held_back
+            and row.goal_json
+            and json.loads(row.goal_json).get("status") == GoalStatus.ACTIVE
+        )
         for row in connection.execute(statement)
     )
 
