@@ -57,6 +57,9 @@ def test_the_cost_limit_of_a_replica(qd, service) -> None:
     assert json.loads(changed)["effective"]["cost_limit"] == 10
     refused = service.qd(*show, "--cost-limit", "much")
     assert refused.code == 2 and "Not an amount in dollars" in refused.err
+    for command in (show, ("env", "edit", "costly")):
+        refused = service.qd(*command, "--cost-limit", "")
+        assert refused.code == 2 and "No amount was given." in refused.err
     assert "cost limit     $10.00\n" in qd("env", "show", "costly")
     qd("env", "edit", "costly", "--cost-limit", "none")
     assert "cost limit     none\n" in qd("env", "show", "costly")

@@ -52,9 +52,12 @@ class _Dollars(click.ParamType[float | str]):
         if value in self._words:
             return value
         try:
-            return read_cost_limit(str(value)) or 0.0
+            limit = read_cost_limit(str(value))
         except ValueError as e:
             self.fail(str(e), param, ctx)
+        if limit is None:  # a variable of the shell that is not set must not remove the limit
+            self.fail("No amount was given.", param, ctx)
+        return limit
 
 
 cost_limit_option = click.option(
