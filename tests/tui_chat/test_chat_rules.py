@@ -191,6 +191,20 @@ async def test_rules_are_listed_added_and_removed(frozen: FrozenCockpit, given: 
         await eventually(lambda: not frozen.screen.is_modal, "the end")
 
 
+async def test_a_cost_limit_is_shown_as_it_was_set(frozen: FrozenCockpit, given: Given) -> None:
+    given.permissions.cost_limit = 12345.67
+    frozen.add("alpha")
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await eventually(lambda: "alpha" in screen_text(frozen), "the replica")
+        await pilot.press("alt+r")
+        await eventually(lambda: "Permissions of alpha" in screen_text(frozen), "the dialog")
+        await pilot.press(*"cost", "enter")
+        await eventually(lambda: "12345.67" in screen_text(frozen), "the limit")
+        await pilot.press("enter")
+        await eventually(lambda: "Cost limit: $12345.67" in screen_text(frozen), "the end")
+        assert given.permissions.cost_limit == 12345.67
+
+
 async def test_the_dialog_works_from_the_chat_and_says_what_is_refused(
     frozen: FrozenCockpit, given: Given
 ) -> None:

@@ -314,18 +314,39 @@ async def test_a_narrow_window_shows_one_part_at_a_time(live: Installation) -> N
         await eventually(lambda: desk.focus == "ReplicaListView")
 
 
+async def edit_field(desk: Desk, path: str) -> None:
+    """Open the form of the environment `shop`, and focus a field."""
+    await desk.press("down")
+    await desk.see("Name          shop")
+    await desk.press("r")
+    await desk.see("Description", "Preferences")
+    rows = desk.app.screen.query(FieldRow)
+    control = next(row.control for row in rows if row.spec.field.path == path)
+    while desk.app.focused is not control:
+        await desk.press("tab")
+
+
+@pytest.mark.long
+async def test_a_cost_limit_is_typed_as_in_the_dialog_of_a_replica(live: Installation) -> None:
+    shop = await made(live)
+    async with screen(live) as desk:
+        await edit_field(desk, "cost_limit")
+        await desk.write("much")
+        await desk.press("ctrl+s")
+        await desk.see("Not an amount in dollars")
+        await desk.press("ctrl+u")
+        await desk.write("$12345.67")
+        await desk.press("ctrl+s")
+        await desk.see("Cost limit", "$12345.67")
+        async with live.client() as client:
+            assert (await client.environments.get(str(shop.id))).cost_limit == 12345.67
+
+
 @pytest.mark.long
 async def test_permission_rules_are_lines_of_the_form(live: Installation) -> None:
     shop = await made(live)
     async with screen(live) as desk:
-        await desk.press("down")
-        await desk.see("Name          shop")
-        await desk.press("r")
-        await desk.see("Description", "Preferences")
-        rows = desk.app.screen.query(FieldRow)
-        editor = next(row.control for row in rows if row.spec.field.path == "rules")
-        while desk.app.focused is not editor:
-            await desk.press("tab")
+        await edit_field(desk, "rules")
         await desk.write("allow git status *\npush it")
         await desk.press("ctrl+s")
         await desk.see("A rule begins with")

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic import Field as Bounds
 
 from quarterdeck.client.errors import InvalidRequestError
@@ -35,7 +35,13 @@ from quarterdeck.wire.environments import (
     CreateEnvironment,
     Environment,
 )
-from quarterdeck.wire.permissions import POLICIES, PermissionRule, PushPolicy
+from quarterdeck.wire.permissions import (
+    POLICIES,
+    CostLimit,
+    PermissionRule,
+    PushPolicy,
+    read_cost_limit,
+)
 
 KEY = Field(
     "key",
@@ -228,16 +234,25 @@ def _dialog(
     )
 
 
-class NewEnvironment(CreateEnvironment):
-    """With a repository to connect first, and rules as lines."""
+def _dollars(value: object) -> object:
+    return read_cost_limit(value) if isinstance(value, str) else value
 
+
+EnteredLimit = Annotated[CostLimit | None, BeforeValidator(_dollars)]
+
+
+class NewEnvironment(CreateEnvironment):
+    """With a repository to connect first, rules as lines, and the cost limit as it was typed."""
+
+    cost_limit: EnteredLimit = None
     connect: Annotated[str, Bounds(max_length=4096)] | None = None
     rules: str | None = None
 
 
 class OtherEnvironment(ChangeEnvironment):
-    """With a repository to connect first, and rules as lines."""
+    """With a repository to connect first, rules as lines, and the cost limit as it was typed."""
 
+    cost_limit: EnteredLimit = None
     connect: Annotated[str, Bounds(max_length=4096)] | None = None
     rules: str | None = None
 

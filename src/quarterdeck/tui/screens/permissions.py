@@ -99,7 +99,7 @@ def _cost_screen(
         await commands.change_permissions(state.id, ChangePermissions(cost_limit=limit))
 
     limit = permissions.cost_limit
-    shown = "" if limit is None else f"{limit:g}"
+    shown = "" if limit is None else str(limit).removesuffix(".0")
     label = "Dollars that its agents may cost; 0 for no limit, empty as the environment says"
     return AskScreen("Cost limit", [AskField("limit", label, shown, "5.00")], change, "save")
 
