@@ -158,6 +158,7 @@ async def test_rules_are_listed_added_and_removed(frozen: FrozenCockpit, given: 
         await press(["alt+r"])
         await shows("Permissions of alpha", "Policy: edits, allow edits of workspace files (env")
         assert "reject git push (environment)" in screen_text(frozen)
+        assert "Set a cost limit" in screen_text(frozen)
         await press([*"cost", "enter"])
         await shows("Dollars that its agents may cost")
         await press([*"much", "enter"])

@@ -158,12 +158,9 @@ def permissions(
         return
     origin = "replica" if answer.policy else "environment"
     print_text(f"policy   {answer.effective.policy} (of the {origin})")
-    if answer.cost_limit is not None:
-        print_text(f"cost     {cost_limit_words(answer.cost_limit)} (of the replica)")
-    elif answer.environment.cost_limit is not None:
-        print_text(
-            f"cost     {cost_limit_words(answer.environment.cost_limit)} (of the environment)"
-        )
+    if chosen := answer.chosen_cost_limit():
+        limit, owner = chosen
+        print_text(f"cost     {cost_limit_words(limit)} (of the {owner})")
     rows = [
         [rule.action, safe_line(rule.pattern), origin]
         for origin, rules in (

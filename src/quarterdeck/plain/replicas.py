@@ -241,10 +241,10 @@ def _permission_lines(permissions: ReplicaPermissions) -> Iterator[str]:
     policy, environment = permissions.effective.policy, permissions.environment
     origin = "" if permissions.policy else " of the environment"
     yield f"Policy{origin}: {policy}, {POLICIES[policy]}."
-    if permissions.cost_limit is not None:
-        yield f"Cost limit: {cost_limit_words(permissions.cost_limit)}."
-    elif environment.cost_limit is not None:
-        yield f"Cost limit of the environment: {cost_limit_words(environment.cost_limit)}."
+    if chosen := permissions.chosen_cost_limit():
+        limit, owner = chosen
+        origin = " of the environment" if owner == "environment" else ""
+        yield f"Cost limit{origin}: {cost_limit_words(limit)}."
     yield from _numbered_rules(permissions.rules)
     yield from (f"Of the environment: {one_line(rule.line)}" for rule in environment.rules)
     if not (permissions.rules or environment.rules):

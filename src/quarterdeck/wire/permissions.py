@@ -153,6 +153,14 @@ class ReplicaPermissions(Record):
     effective: Permissions
     """What applies."""
 
+    def chosen_cost_limit(self) -> tuple[float, Literal["replica", "environment"]] | None:
+        """Return the cost limit, 0 for none, and whose it is; None when nobody has set one."""
+        if self.cost_limit is not None:
+            return self.cost_limit, "replica"
+        if self.environment.cost_limit is not None:
+            return self.environment.cost_limit, "environment"
+        return None
+
 
 class ChangePermissions(Patch):
     """Body of `PATCH /v1/replica/{id}/permissions`; what is not given stays."""

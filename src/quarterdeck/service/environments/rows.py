@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, overload
 from uuid import uuid4
 
 from pydantic import TypeAdapter
@@ -267,13 +267,17 @@ def push_policy(connection: Connection, organization_id: str, environment_id: st
     return decided(layers_of(connection, organization_id, environment_id), "push")
 
 
+@overload
+def decided(layers: Sequence[Layer], setting: Literal["cost_limit"]) -> float | None: ...
+@overload
 def decided(
     layers: Sequence[Layer], setting: Literal["push", "co_author", "permission_policy"]
-) -> str | None:
+) -> str | None: ...
+def decided(layers: Sequence[Layer], setting: str) -> float | str | None:
     """Return a setting of an environment: the source's, its own, or the global one's."""
     ordered = [*layers[1:], *layers[:1]]
-    values: list[str | None] = [getattr(layer, setting) for layer in ordered]
-    return next((value for value in values if value), None)
+    values: list[float | str | None] = [getattr(layer, setting) for layer in ordered]
+    return next((value for value in values if value is not None), None)
 
 
 # The sort columns of each kind.
@@ -415,8 +419,7 @@ def permissions_of(connection: Connection, row: WorkspaceRow) -> ReplicaPermissi
     policy = decided(layers, "permission_policy") or PermissionPolicy.ASK
     inherited = unique(rule for layer in layers for rule in read_rules(layer.permission_rules_json))
     own = read_rules(row.permission_rules_json)
-    limits = [layer.cost_limit for layer in (*layers[1:], *layers[:1])]
-    limit = next((limit for limit in limits if limit is not None), None)
+    limit = decided(layers, "cost_limit")
     environment = Permissions(
         policy=PermissionPolicy(policy), rules=inherited, cost_limit=limit or None
     )

@@ -62,9 +62,7 @@ def _choices(permissions: ReplicaPermissions) -> Iterator[Choice]:
     policy = permissions.effective.policy
     origin = "" if permissions.policy else " (environment)"
     yield Choice("policy", f"Policy: {policy}, {POLICIES[policy]}{origin}")
-    limit = permissions.effective.cost_limit
-    origin = " (environment)" if limit and permissions.cost_limit is None else ""
-    yield Choice("cost", f"Cost limit: {cost_limit_words(limit or 0)}{origin}")
+    yield Choice("cost", _cost_label(permissions))
     for number, rule in enumerate(permissions.rules):
         yield Choice(f"{_REMOVE}{number}", f"Remove the rule: {rule.line}")
     for rule in permissions.environment.rules:
@@ -72,6 +70,15 @@ def _choices(permissions: ReplicaPermissions) -> Iterator[Choice]:
         yield Choice(label, label, usable=False)
     yield Choice("allow", "Add a rule that allows commands")
     yield Choice("reject", "Add a rule that rejects commands")
+
+
+def _cost_label(permissions: ReplicaPermissions) -> str:
+    chosen = permissions.chosen_cost_limit()
+    if chosen is None:
+        return "Set a cost limit"
+    limit, owner = chosen
+    origin = " (environment)" if owner == "environment" else ""
+    return f"Cost limit: {cost_limit_words(limit)}{origin}"
 
 
 async def _choose_policy(
