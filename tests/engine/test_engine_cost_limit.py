@@ -242,7 +242,7 @@ async def test_nothing_is_told_of_a_queue_that_may_still_be_canceled(
     await wait_until(lambda: notices(entries, chat))
 
 
-async def test_an_agent_without_a_cost_is_not_limited_and_that_is_said_once(
+async def test_an_agent_without_a_cost_is_stopped_only_by_others_and_that_is_said_once(
     place, message, wait_until
 ) -> None:
     place.permissions = limit(1.0)
@@ -261,5 +261,11 @@ async def test_an_agent_without_a_cost_is_not_limited_and_that_is_said_once(
             await stop(task)
             await place.start(lambda: Scripted(place.root))
     assert notices(entries, chat) == [
-        "The agent does not report its cost in dollars: the limit of $1.00 does not stop it."
+        "The agent does not report its cost in dollars, so it does not count towards the limit of"
+        " $1.00. Once other agents have reached the limit, it is stopped too."
     ]
+    other = await new_chat(link)
+    await link.chat_send(message(other, "1.1"))
+    await entries.wait("chat.turn.completed", 5)
+    await link.chat_send(message(chat, "free"))
+    await wait_until(lambda: notices(entries, chat)[1:] == [REACHED.format("1.10")])

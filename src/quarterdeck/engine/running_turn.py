@@ -112,11 +112,14 @@ class Budget:
         )
 
     def warning(self, cost: ReportedCost) -> str | None:
-        """Return that an agent's turns are not limited, if there is a limit to say so of."""
+        """Return that an agent's cost is not counted; None without a limit."""
         limit = self.limit
         if limit is None or cost.in_dollars:
             return None
-        return f"The agent does not report its cost in dollars: the limit of ${limit:.2f} does not stop it."
+        return (
+            "The agent does not report its cost in dollars, so it does not count towards the limit of"
+            f" ${limit:.2f}. Once other agents have reached the limit, it is stopped too."
+        )
 
 
 class TurnMeter:
