@@ -57,6 +57,8 @@ def test_the_cost_limit_of_a_replica(qd, service) -> None:
     assert json.loads(changed)["effective"]["cost_limit"] == 10
     refused = service.qd(*show, "--cost-limit", "much")
     assert refused.code == 2 and "Not an amount in dollars" in refused.err
+    words = " ".join(qd("replica", "permissions", "--help").split())
+    assert "once they have cost this much; none: no limit; environment: the environment's" in words
     for command in (show, ("env", "edit", "costly")):
         refused = service.qd(*command, "--cost-limit", "")
         assert refused.code == 2 and "No amount was given." in refused.err

@@ -78,6 +78,9 @@ def test_what_the_environment_says_is_shown(shop: Shop) -> None:
             "Cost limit of the environment: $5.00.",
             "Of the environment: reject git push",
         ]
+        talk.until(
+            "Dollars that its agents may cost (0 for no limit, empty for the environment's limit):"
+        )
         talk.until("Not an amount in dollars, such as 5 or 2.50.")
         talk.until("Cost limit: $2.50.")
         assert talk.finish() == 0

@@ -160,7 +160,7 @@ async def test_rules_are_listed_added_and_removed(frozen: FrozenCockpit, given: 
         assert "reject git push (environment)" in screen_text(frozen)
         assert "Set a cost limit" in screen_text(frozen)
         await press([*"cost", "enter"])
-        await shows("Dollars that its agents may cost")
+        await shows("Dollars; 0 for no limit, empty for the environment's limit")
         await press([*"much", "enter"])
         await shows("Not an amount in dollars")
         await press([*["backspace"] * 4, *"2.5", "enter"])

@@ -64,7 +64,7 @@ cost_limit_option = click.option(
     "--cost-limit",
     metavar="DOLLARS",
     type=_Dollars(_NONE),
-    help="Stop agents of a replica that have cost as much; none: no limit.",
+    help="Stop a replica's agents once they have cost this much; none: no limit.",
 )
 """`cost_limit`: dollars, or `none`."""
 
@@ -120,7 +120,8 @@ def shown_rules(rules: Iterable[PermissionRule]) -> str:
     "--cost-limit",
     metavar="DOLLARS",
     type=_Dollars(_NONE, _INHERITED),
-    help="Stop its agents when they have cost as much; none: no limit; environment: as it says.",
+    help="Stop its agents once they have cost this much; none: no limit; "
+    "environment: the environment's limit.",
 )
 @rule_options
 @remove_rule_option

@@ -220,7 +220,7 @@ async def _ask_cost_limit(session: Session) -> float | None:
     with session.dialog():
         while True:
             text = await session.ask(
-                "Dollars that its agents may cost (0 for no limit, empty as the environment says):"
+                "Dollars that its agents may cost (0 for no limit, empty for the environment's limit):"
             )
             try:
                 return read_cost_limit(text)

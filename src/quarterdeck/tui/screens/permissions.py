@@ -107,7 +107,7 @@ def _cost_screen(
 
     limit = permissions.cost_limit
     shown = "" if limit is None else str(limit).removesuffix(".0")
-    label = "Dollars that its agents may cost; 0 for no limit, empty as the environment says"
+    label = "Dollars; 0 for no limit, empty for the environment's limit"
     return AskScreen("Cost limit", [AskField("limit", label, shown, "5.00")], change, "save")
 
 
