@@ -100,7 +100,7 @@ def more(studio: Studio) -> None:
         studio.use_theme(theme)
         with studio.cockpit(100, 30) as program:
             program.wait_for("working", 60)
-            program.wait_for("ctrl+x interrupts", 60)
+            program.wait_for("alt+q to answer", 60)
             picture(program, theme)
 
 
