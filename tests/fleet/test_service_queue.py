@@ -138,6 +138,15 @@ async def test_the_queue_of_a_replica_in_error(world: World) -> None:
     assert ids(await world.client.delete(path(made, chat))) == []
 
 
+async def test_a_message_that_was_just_sent_is_delivered_when_it_is_moved(world: World) -> None:
+    """Or the one behind it could start before it arrives."""
+    made, chat, (running, a, b) = await busy(world, 2)
+    world.fleet.of(made)._site.courier.paused = True
+    c = (await world.send(made, "say c", chat_id=chat))["message_id"]
+    assert ids(await reorder(world, made, chat, c, 0)) == [c, a, b]
+    assert await finish(world, made, 4) == [running, c, a, b]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("victim", ["engine", "agent"])
 async def test_changes_outlive_the_engine(world: World, victim: str) -> None:

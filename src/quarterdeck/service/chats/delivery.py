@@ -190,6 +190,27 @@ async def hand_over(
         await link.chat_send(delivery)
 
 
+async def hand_over_up_to(
+    database: Database,
+    link: EngineLink,
+    workspace_id: str,
+    chat_id: str,
+    message_id: str,
+    clock: Callable[[], datetime],
+) -> None:
+    """Deliver a message that has only just been sent, with those of its chat before it.
+
+    Raises:
+        EngineRefusedError, EngineGoneError: as `hand_over`.
+    """
+    waiting = await database.read(lambda c: undelivered(c, workspace_id))
+    ahead = [message for message in waiting if message.chat_id == chat_id]
+    ids = [message.id for message in ahead]
+    if message_id in ids:
+        for message in ahead[: ids.index(message_id) + 1]:
+            await hand_over(database, link, workspace_id, message, clock)
+
+
 async def upload_paths(
     database: Database,
     workspace_id: str,

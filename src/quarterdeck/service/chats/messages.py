@@ -29,8 +29,9 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
 
+from quarterdeck.engine.link import EngineLink
 from quarterdeck.service.agents.service import usable_agent
-from quarterdeck.service.chats.delivery import as_delivery
+from quarterdeck.service.chats.delivery import as_delivery, hand_over_up_to
 from quarterdeck.service.chats.rows import (
     MODES,
     UNFINISHED,
@@ -88,7 +89,7 @@ from quarterdeck.wire.chats import (
     SendMessage,
     media_type_of,
 )
-from quarterdeck.wire.engine import Answer, CancelQueued, OrderQueue
+from quarterdeck.wire.engine import Answer, CancelQueued, OrderQueue, QueueChanged
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import ChatChanged, EventType
 from quarterdeck.wire.replicas import CreateReplica, WorkspaceStatus
@@ -299,7 +300,12 @@ async def reorder_queue(
         order = OrderQueue(
             chat_id=chat_id, message_ids=_ids(_moved(waiting, wanted, body.position))
         )
-        changed = await supervisor.change(active, lambda link: link.queue_order(order))
+
+        async def request(link: EngineLink) -> QueueChanged:
+            await hand_over_up_to(context.database, link, row.id, chat, wanted, context.clock)
+            return await link.queue_order(order)
+
+        changed = await supervisor.change(active, request)
         return body.message_id not in changed.started
 
     if not await change_somewhere(context, fleet, row.id, in_rows, in_engine):

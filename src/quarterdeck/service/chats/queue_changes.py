@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineLink
-from quarterdeck.service.chats.delivery import as_delivery, hand_over, open_chat, upload_paths
+from quarterdeck.service.chats.delivery import as_delivery, hand_over_up_to, open_chat, upload_paths
 from quarterdeck.service.chats.joining import (
     JoinedMessage,
     check_parts,
@@ -24,7 +24,6 @@ from quarterdeck.service.chats.rows import (
     MessageState,
     Undelivered,
     state_of,
-    undelivered,
     waiting_ids,
 )
 from quarterdeck.service.chats.service import change_somewhere, known_chat
@@ -52,12 +51,8 @@ async def steer_queued(
     await require_waiting(context, row, chat_id, message_id)
 
     async def request(link: EngineLink) -> Steered:
-        waiting = await context.database.read(lambda c: undelivered(c, row.id))
-        ahead = [message for message in waiting if message.chat_id == str(chat_id)]
-        ids = [message.id for message in ahead]
-        if str(message_id) in ids:
-            for message in ahead[: ids.index(str(message_id)) + 1]:
-                await hand_over(context.database, link, row.id, message, context.clock)
+        place = (row.id, str(chat_id), str(message_id))
+        await hand_over_up_to(context.database, link, *place, context.clock)
         return await link.queue_steer(SteerQueued(chat_id=chat_id, message_id=message_id))
 
     steered = await fleet.of(row.id).change(row, request)
