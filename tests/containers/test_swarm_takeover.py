@@ -6,7 +6,7 @@ import pytest
 
 from tests.containers.losses import wake
 from tests.containers.swarms import Swarm
-from tests.containers.takeovers import asleep, paired, works_on
+from tests.containers.takeovers import Pair, asleep, paired, works_on
 from tests.support.git import make_repository
 from tests.support.postgresql import Server
 from tests.support.waiting import eventually
@@ -14,16 +14,21 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.long
 
 
+async def asleep_on_worker(pair: Pair, swarm: Swarm, repository: Path) -> tuple[str, str]:
+    """As `asleep`; its files are on the worker."""
+    swarm.set_availability(swarm.manager, "drain")
+    try:
+        return await asleep(pair, repository)
+    finally:
+        swarm.set_availability(swarm.manager, "active")
+
+
 async def test_a_sleeping_replica_of_a_killed_service_is_woken_where_its_files_are(
     swarm: Swarm, postgresql: Server, tmp_path: Path
 ) -> None:
     address = swarm.manager.address
     async with paired(postgresql, address, swarm.host, swarm=True) as pair:
-        swarm.set_availability(swarm.manager, "drain")
-        try:
-            id, before = await asleep(pair, make_repository(tmp_path / "shop"))
-        finally:
-            swarm.set_availability(swarm.manager, "active")
+        id, before = await asleep_on_worker(pair, swarm, make_repository(tmp_path / "shop"))
         second = pair.second
         # Not on another node, which would have no files.
         swarm.set_availability(swarm.worker, "drain")
@@ -61,11 +66,7 @@ async def test_a_lost_volume_is_not_replaced_by_an_empty_one(
 ) -> None:
     address = swarm.manager.address
     async with paired(postgresql, address, swarm.host, swarm=True) as pair:
-        swarm.set_availability(swarm.manager, "drain")
-        try:
-            id, _ = await asleep(pair, make_repository(tmp_path / "shop"))
-        finally:
-            swarm.set_availability(swarm.manager, "active")
+        id, _ = await asleep_on_worker(pair, swarm, make_repository(tmp_path / "shop"))
         with swarm.worker.client() as client:
 
             def removed() -> bool:  # the ended container keeps it for a moment

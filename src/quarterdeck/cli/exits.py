@@ -37,7 +37,7 @@ def guarded(work: Callable[[], object]) -> int:
 
 
 def _expected_exit(error: Exception) -> Exit | None:
-    """Return the exit code of a failed call; None for what nobody foresaw.
+    """Return the exit code of a failed call; None for an unexpected error.
 
     Nothing is imported for it: what raised an error of a package has imported that package.
     """

@@ -70,7 +70,7 @@ cost_limit_option = click.option(
 
 
 def dollars_of(given: float | str) -> float:
-    """Return the value of the option as the interface has it: 0 is no limit."""
+    """Return the option's value for the service, where 0 means no limit."""
     return 0.0 if given == _NONE else float(given)
 
 

@@ -117,7 +117,7 @@ class ContainerEngine(Protocol):
     ) -> AsyncGenerator[bytes]:
         """Run a command on a workspace's volume in a container of its own; yield its output.
 
-        Not where containers move. The volume is made when there is none. It ends with the generator.
+        It cannot be used where containers move. The volume is made when there is none. It ends with the generator.
 
         Args:
             data: the command's input. Parts are only for a command that knows its end by itself.

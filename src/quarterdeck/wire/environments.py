@@ -121,7 +121,7 @@ class _Settings(Body):
     """Rules by which commands are allowed or rejected without asking, in place of those before. A
     source's rules apply as well."""
     cost_limit: CostLimit | None = None
-    """Dollars that the agents of each replica may cost; 0 is no limit. A source's comes before it."""
+    """Dollars that the agents of each replica may cost; 0 means no limit. A source's limit takes precedence."""
 
 
 class CreateEnvironment(_Settings):

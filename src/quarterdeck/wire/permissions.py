@@ -96,7 +96,7 @@ Rules = Annotated[list[PermissionRule], Field(max_length=MOST_RULES), AfterValid
 LARGEST_COST = 1_000_000.0
 """Largest cost limit in dollars."""
 CostLimit = Annotated[float, Field(ge=0, le=LARGEST_COST, allow_inf_nan=False)]
-"""Dollars that the agents of a replica may cost; 0 is no limit, whatever the environment says."""
+"""Dollars that the agents of a replica may cost; 0 means no limit, even if the environment has one."""
 
 
 def read_cost_limit(text: str) -> float | None:

@@ -86,7 +86,7 @@ def sidebar_line(
 
 
 def _name_room(name: int, note: int, width: int) -> int:
-    """Return the cells for a name, and what stands behind it, in a sidebar of this width.
+    """Return the cells for a name and what follows it, in a sidebar of this width.
 
     Where names of `LEAST_NAME` leave no room for a column of states, these end at the right edge.
     """
