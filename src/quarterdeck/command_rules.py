@@ -183,8 +183,7 @@ def _program(text: str) -> str:
     return text.rpartition("/")[2]
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What rules say of a command.
 
     `rules` are those that allow its parts, or the one that rejects it; none where a person decides.

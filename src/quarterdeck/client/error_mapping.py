@@ -3,8 +3,8 @@
 import random
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 import httpx
 from pydantic import ValidationError
@@ -50,8 +50,7 @@ LONGEST_WAIT = 30.0
 """Seconds of `Retry-After` that a call waits for; with more, the error is raised."""
 
 
-@dataclass(frozen=True)
-class Backoff:
+class Backoff(NamedTuple):
     """Delays that double from `first` to `longest` seconds, each shortened by up to `jitter`."""
 
     first: float = 0.25

@@ -1,10 +1,9 @@
 """Headers and keys that a hosted service may name differently."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class WireNames:
+class WireNames(NamedTuple):
     """Names that a profile can rename; everything else of the contract is fixed."""
 
     version_header: str = "X-Service-Api-Version"

@@ -1,7 +1,7 @@
 """Items of a resuming stream: events, and changes of its connection."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quarterdeck.client.errors import ClientError, ProtocolError
 
@@ -18,8 +18,7 @@ class Received:
     event: "Event"
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalReceived:
+class TerminalReceived(NamedTuple):
     """One message of a terminal, in order, never twice.
 
     `offset` is the byte offset after it, None where the server gave none. A `replay` with `reset`
@@ -31,24 +30,21 @@ class TerminalReceived:
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(NamedTuple):
     """A message that could not be read; the stream continues. `text` is its start."""
 
     error: ProtocolError
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLost:
+class ConnectionLost(NamedTuple):
     """The connection is lost; the next try is in `retry_in` seconds."""
 
     error: ClientError
     retry_in: float
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionRestored:
+class ConnectionRestored(NamedTuple):
     """The connection is restored.
 
     With `resumed` nothing was missed: the next item follows the last one. Without it items may be

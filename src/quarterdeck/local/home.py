@@ -1,16 +1,15 @@
 """The directory of an installation (`QUARTERDECK_HOME`)."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 HOME_VARIABLE = "QUARTERDECK_HOME"
 INSIDE = "inside"
 INSIDE_SOCKET = "qd.sock"
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(NamedTuple):
     """The directory of one installation and the places in it.
 
     The root and `service` belong to the service's user alone. `workspaces` holds one directory per

@@ -6,15 +6,13 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 PROC = Path("/proc")
 
 
-@dataclass(frozen=True)
-class ProcessStat:
+class ProcessStat(NamedTuple):
     """`state` is a letter; `started` is in clock ticks since the machine booted."""
 
     state: str
@@ -73,8 +71,7 @@ def read_environment(pid: int) -> list[bytes]:
         return []
 
 
-@dataclass(frozen=True)
-class ProcessRef:
+class ProcessRef(NamedTuple):
     """A process, identified so that no later one can be mistaken for it.
 
     `started` is in clock ticks since the machine booted, as in `/proc/PID/stat`.

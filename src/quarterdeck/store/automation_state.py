@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from quarterdeck.wire.automation_runs import (
@@ -146,8 +147,7 @@ class AutomationState:
             self.newest = self.history.runs[0]
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Counts over all automations, for one line."""
 
     failing: int = 0

@@ -7,7 +7,7 @@ A hook that started before this cockpit is shown from its current output on; its
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from quarterdeck.wire.events import EventType, HooksChanged
@@ -130,8 +130,7 @@ def _first(running: list[str]) -> str:
 _OF_REPOSITORY = "repository:"
 
 
-@dataclass(frozen=True)
-class HookRun:
+class HookRun(NamedTuple):
     """One run. `seconds` is None when unknown; `repository` for an environment's."""
 
     kind: str

@@ -3,7 +3,7 @@
 One notice for each replica and state, until the person has seen it; only events cause one.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from quarterdeck.store.replicas import ReplicaState
@@ -21,8 +21,7 @@ SENTENCES = {
 }
 
 
-@dataclass(frozen=True)
-class AttentionNotice:
+class AttentionNotice(NamedTuple):
     """A notification for the user."""
 
     replica_id: UUID
@@ -30,8 +29,7 @@ class AttentionNotice:
     attention: Attention = Attention.DONE_UNSEEN
 
 
-@dataclass(frozen=True)
-class _Seen:
+class _Seen(NamedTuple):
     attention: Attention
     detailed: bool
 

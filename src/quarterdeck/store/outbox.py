@@ -6,9 +6,8 @@ asked. One that was certainly never sent is sent again automatically, in order.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID, uuid4
 
 from quarterdeck.client.errors import (
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
 
 
-@dataclass(frozen=True)
-class QueuePlace:
+class QueuePlace(NamedTuple):
     """The position of a message: in the service's queue, or among unsent ones."""
 
     behind: tuple[UUID, ...] | None = None
@@ -70,8 +68,7 @@ RECENT = 40
 """Events at the end of a history that are searched for a message of unknown fate."""
 
 
-@dataclass(frozen=True)
-class Extras:
+class Extras(NamedTuple):
     """Parts of a message besides its text."""
 
     goal_mode: bool = False

@@ -9,6 +9,7 @@ key matches only that value; `!` before a word negates it.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError
@@ -61,8 +62,7 @@ KEYS: dict[str, Callable[[ReplicaState, Names], str]] = {
 """Values that a word can match by key."""
 
 
-@dataclass(frozen=True)
-class FilterTerm:
+class FilterTerm(NamedTuple):
     """One word that a value of a replica must contain, or must not."""
 
     key: str
@@ -79,8 +79,7 @@ class FilterTerm:
         return matches is self.wanted
 
 
-@dataclass(frozen=True)
-class ReplicaFilter:
+class ReplicaFilter(NamedTuple):
     """The filter of the list; without words everything is shown."""
 
     terms: tuple[FilterTerm, ...] = ()

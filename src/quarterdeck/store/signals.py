@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from quarterdeck.transcript.fold import BlockChanges as TranscriptFold
@@ -88,15 +88,13 @@ class ListChanged:
     """Replicas were added, removed, or reordered."""
 
 
-@dataclass(frozen=True)
-class ReplicaChanged:
+class ReplicaChanged(NamedTuple):
     """A replica's record, state, or repositories changed."""
 
     replica_id: UUID
 
 
-@dataclass(frozen=True)
-class ReplicaGone:
+class ReplicaGone(NamedTuple):
     """A replica was deleted; `elsewhere` when this cockpit did not delete it."""
 
     replica_id: UUID
@@ -104,16 +102,14 @@ class ReplicaGone:
     elsewhere: bool
 
 
-@dataclass(frozen=True)
-class ChatChange:
+class ChatChange(NamedTuple):
     """A chat's record, queue or unsent messages changed."""
 
     replica_id: UUID
     chat_id: UUID
 
 
-@dataclass(frozen=True)
-class TranscriptChanged:
+class TranscriptChanged(NamedTuple):
     """Blocks of a loaded transcript changed; `fold` is None when it was loaded again."""
 
     replica_id: UUID
@@ -121,8 +117,7 @@ class TranscriptChanged:
     fold: TranscriptFold | None
 
 
-@dataclass(frozen=True)
-class AutomationsChanged:
+class AutomationsChanged(NamedTuple):
     """An automation or one of its runs changed; without an id, any of them."""
 
     automation_id: UUID | None = None
@@ -133,8 +128,7 @@ class ConnectionChanged:
     """The connection to the service is in another phase."""
 
 
-@dataclass(frozen=True)
-class Noticed:
+class Noticed(NamedTuple):
     """A message to show once."""
 
     severity: Literal["information", "warning", "error"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from quarterdeck.transcript.text import Flow, clean
 
@@ -107,15 +107,13 @@ class ThoughtBlock(SpeechBlock):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(NamedTuple):
     """Text or output inside a tool call."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class DiffPart:
+class DiffPart(NamedTuple):
     """A change of one file; `old` None: the file is new."""
 
     path: str
@@ -123,8 +121,7 @@ class DiffPart:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalPart:
+class TerminalPart(NamedTuple):
     """Output lives in a terminal of the agent's client."""
 
     terminal_id: str
@@ -133,8 +130,7 @@ class TerminalPart:
 Part = TextPart | DiffPart | TerminalPart
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A file that a tool call touches."""
 
     path: str
@@ -201,8 +197,7 @@ class ToolBlock(Block):
         return parts
 
 
-@dataclass(frozen=True, slots=True)
-class PlanEntry:
+class PlanEntry(NamedTuple):
     """A step of a plan."""
 
     text: str
@@ -217,8 +212,7 @@ class PlanBlock(Block):
     entries: tuple[PlanEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionOption:
+class QuestionOption(NamedTuple):
     """One answer to a question."""
 
     id: str

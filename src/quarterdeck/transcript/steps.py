@@ -4,8 +4,7 @@ The steps are chosen so that folding is the same wherever a page boundary lies: 
 by its own id, or by the step right before it.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from quarterdeck.transcript.blocks import (
     EchoBlock,
@@ -18,8 +17,7 @@ from quarterdeck.transcript.blocks import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PromptSent:
+class PromptSent(NamedTuple):
     """A user message, which starts a turn unless it was put into the running one (`steered`)."""
 
     text: str
@@ -31,15 +29,13 @@ class PromptSent:
     steered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OwnTurnBegan:
+class OwnTurnBegan(NamedTuple):
     """The start of a turn that the agent began by itself."""
 
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextChunk:
+class TextChunk(NamedTuple):
     """A piece of a message or thought; raw text."""
 
     speaker: type[MessageBlock] | type[ThoughtBlock] | type[EchoBlock]
@@ -47,8 +43,7 @@ class TextChunk:
     message_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallUpdate:
+class ToolCallUpdate(NamedTuple):
     """Values of a tool call; None: not known. `opens`: the agent started it here."""
 
     tool_id: str
@@ -64,15 +59,13 @@ class ToolCallUpdate:
     exit_code: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanUpdate:
+class PlanUpdate(NamedTuple):
     """The whole plan of the turn."""
 
     entries: tuple[PlanEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionAsked:
+class QuestionAsked(NamedTuple):
     """A question to the person."""
 
     request_id: str
@@ -85,8 +78,7 @@ class QuestionAsked:
     patterns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionResolved:
+class QuestionResolved(NamedTuple):
     """A question is no longer open."""
 
     request_id: str
@@ -95,8 +87,7 @@ class QuestionResolved:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(NamedTuple):
     """The turn is over. `seconds`, `tokens`, `cost`: what it took; None where it is not known."""
 
     reason: str
@@ -107,8 +98,7 @@ class TurnEnded:
     cost: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NoteAdded:
+class NoteAdded(NamedTuple):
     """One line of a `NoteBlock`."""
 
     text: str

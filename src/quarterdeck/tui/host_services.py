@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from textual.app import App
 from textual.widget import Widget
@@ -15,8 +14,7 @@ from quarterdeck.tui.actions import keyed
 from quarterdeck.wire.chats import Image
 
 
-@dataclass(frozen=True)
-class Attachment:
+class Attachment(NamedTuple):
     """A file to send with a message: an image in it, or a pending upload."""
 
     name: str
@@ -37,8 +35,7 @@ def attached_words(which: str, attachments: Sequence[Attachment]) -> str:
     return f"with the {which} message: {names} " + keyed("({composer.detach} removes)")
 
 
-@dataclass(frozen=True)
-class FileRead:
+class FileRead(NamedTuple):
     """A file of this machine; `image` is None when it is not an image that messages accept."""
 
     path: Path

@@ -4,9 +4,8 @@ Apart from `host_services` because it is imported before the first frame.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from quarterdeck.store.service_choice import ServiceChoice
 
@@ -15,8 +14,7 @@ class NotSupportedError(Exception):
     """The operation is not possible; the text says why and what to do."""
 
 
-@dataclass(frozen=True)
-class KnownService:
+class KnownService(NamedTuple):
     """A named service; `shown` is its displayed address, `beside` whether it is shown beside the one in use."""
 
     name: str

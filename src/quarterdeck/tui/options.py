@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from quarterdeck.store.status import Attention
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext
@@ -41,8 +41,7 @@ class Keymap:
     faults: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class KeyConflict:
+class KeyConflict(NamedTuple):
     """A key of several actions in one place."""
 
     where: KeyContext

@@ -12,8 +12,8 @@ full, and a text that is to contrast with its background would be white on any.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -238,8 +238,7 @@ def _mixed(widget: Widget, name: str) -> Style:
     return Style(color=color, bgcolor=background) + styles.text_style
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A one-cell sign, its word, and the name of its color."""
 
     sign: str
@@ -268,8 +267,7 @@ _REVIEWS = {
 }
 
 
-@dataclass(frozen=True)
-class PullMark:
+class PullMark(NamedTuple):
     """A pull request in a few cells, in words, and the name of its color."""
 
     sign: str

@@ -1,6 +1,6 @@
 """What the composer completes: files, commands of the agent, and those of the cockpit itself."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.transcript.text import one_line
@@ -9,8 +9,7 @@ from quarterdeck.tui.widgets.completions import Completion, Token
 from quarterdeck.wire.chats import SlashCommand
 
 
-@dataclass(frozen=True)
-class OwnCommand:
+class OwnCommand(NamedTuple):
     """A command that the cockpit carries out: an action of the chat's pane."""
 
     action: str

@@ -6,8 +6,7 @@ What a tab needs is loaded when it is first shown.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from uuid import UUID
 
 from textual.binding import Binding
@@ -85,8 +84,7 @@ CHAT = "chat"
 """The first tab; its pane is created with the replica's pane."""
 
 
-@dataclass(frozen=True)
-class TabKind:
+class TabKind(NamedTuple):
     """`name` is used by actions; `make` returns its pane."""
 
     name: str

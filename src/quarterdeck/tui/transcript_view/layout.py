@@ -1,8 +1,8 @@
 """Lay out a block as rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -161,8 +161,7 @@ _CHECKS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BlockStyle:
+class BlockStyle(NamedTuple):
     """How to draw a block, besides its own content.
 
     `speaker`: the agent's name, where the block is the first of what the agent says.

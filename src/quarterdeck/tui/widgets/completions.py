@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -22,8 +21,7 @@ _FILE = re.compile(r"(?:^|\s)@([^\s@]*)$")
 _COMMAND = re.compile(r"^/([^\s/]*)$")
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """`start` is the column of its sign, `/` or `@`; `query` is the text after the sign."""
 
     kind: Literal["command", "file"]
@@ -40,8 +38,7 @@ def token_at(before: str, row: int) -> Token | None:
     return None
 
 
-@dataclass(frozen=True)
-class Completion:
+class Completion(NamedTuple):
     """`insert` replaces the word; `detail` describes it."""
 
     insert: str

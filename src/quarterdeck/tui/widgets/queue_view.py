@@ -1,7 +1,6 @@
 """Messages that wait for the running turn, and those that have not reached the service."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
@@ -28,8 +27,7 @@ STATES = {
 }
 
 
-@dataclass(frozen=True)
-class QueueRow:
+class QueueRow(NamedTuple):
     """One line; `outgoing` when the message has not arrived."""
 
     text: str

@@ -7,8 +7,7 @@ start, before the first key, the rows are sorted until the state of each has bee
 the first one that needs the user.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from uuid import UUID
 
 from rich.segment import Segment
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
 BOLD = Style(bold=True)
 
 
-@dataclass(frozen=True)
-class GroupHead:
+class GroupHead(NamedTuple):
     """The line above the replicas of a group."""
 
     key: UUID | str | None

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -107,8 +107,7 @@ def connection_words(state: ConnectionState) -> str:
             return "✗ login needed" if state.needs_login else "✗ refused"
 
 
-@dataclass(frozen=True)
-class ServiceWords:
+class ServiceWords(NamedTuple):
     """A service and its connection: in full, and shorter where several share the line."""
 
     name: str

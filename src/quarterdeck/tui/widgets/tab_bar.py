@@ -1,7 +1,7 @@
 """Tabs and links to pages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -21,8 +21,7 @@ LONGEST = 24
 """Width of one label."""
 
 
-@dataclass(frozen=True)
-class Tab:
+class Tab(NamedTuple):
     """`key` identifies it to listeners; `label` may come from anywhere.
 
     `short` is shown where not all labels fit. One that `needs_you` has the color of that; the sign for it
