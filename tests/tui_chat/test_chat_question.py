@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from textual import events
 
-from quarterdeck.client.account import AgentsApi
+from quarterdeck.client.agents import AgentsApi
 from quarterdeck.client.errors import NotConnectedError
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import ChatChange

@@ -1,4 +1,4 @@
-"""Resources of a person and of the service itself: keys, sign-in, credentials, agents."""
+"""Resources of a person and of the service itself: keys, sign-in, chat connection, health."""
 
 # `list` in annotations is the type, also in classes with a method `list`.
 from __future__ import annotations
@@ -16,7 +16,6 @@ from quarterdeck.client.errors import (
     RequestTimeoutError,
     UnavailableError,
 )
-from quarterdeck.client.paths import segment
 from quarterdeck.wire.account import (
     AUTHORIZATION_PENDING,
     DEVICE_GRANT,
@@ -41,14 +40,6 @@ from quarterdeck.wire.account import (
     UserProfile,
     WebhookSecret,
 )
-from quarterdeck.wire.agents import (
-    Agent,
-    AgentList,
-    AgentModels,
-    CredentialSet,
-    CredentialStatus,
-    SetCredential,
-)
 from quarterdeck.wire.base import Success
 
 
@@ -66,22 +57,6 @@ class AccountApi:
         """Return a token's organizations, with the role in each; a key's only organization."""
         answer = await self._connection.call("GET", "/v1/organizations", OrganizationList)
         return answer.organizations
-
-
-class AgentsApi:
-    """`/v1/agents`."""
-
-    def __init__(self, connection: HttpConnection) -> None:
-        self._connection = connection
-
-    async def list(self) -> list[Agent]:
-        """Return every agent, usable or not."""
-        return (await self._connection.call("GET", "/v1/agents", AgentList)).agents
-
-    async def models(self, agent_id: str) -> AgentModels:
-        """Return the known models of an agent."""
-        path = f"/v1/agents/{segment(agent_id)}/models"
-        return await self._connection.call("GET", path, AgentModels)
 
 
 OWN = "/v1/user/api-keys"
@@ -237,39 +212,6 @@ class ChatappApi:
     async def rotate_webhook_secret(self) -> str:
         """Create and return a new one; admins only."""
         return (await self._connection.call("POST", f"{SECRET}/rotate", WebhookSecret)).secret
-
-
-class CredentialsApi:
-    """`/v1/{provider}/user/credentials`, and `/v1/{provider}/credentials` for the organization."""
-
-    def __init__(self, connection: HttpConnection) -> None:
-        self._connection = connection
-
-    async def get(self, provider: str, *, shared: bool = False) -> CredentialStatus:
-        """Return whether there is a key, and its masked text.
-
-        `shared` means the organization's, which is for its admins (`ForbiddenError`).
-        """
-        return await self._connection.call(
-            "GET", _credentials_path(provider, shared), CredentialStatus
-        )
-
-    async def set(self, provider: str, key: str, *, shared: bool = False) -> CredentialSet:
-        """Store a key, replacing the previous one; workspaces started from now on get it."""
-        return await self._connection.call(
-            "POST",
-            _credentials_path(provider, shared),
-            CredentialSet,
-            body=SetCredential(api_key=key),
-        )
-
-    async def delete(self, provider: str, *, shared: bool = False) -> None:
-        """Remove a key. Raises `NotFoundError` when there is none."""
-        await self._connection.call("DELETE", _credentials_path(provider, shared), Success)
-
-
-def _credentials_path(provider: str, shared: bool) -> str:
-    return f"/v1/{segment(provider)}/{'credentials' if shared else 'user/credentials'}"
 
 
 class HealthApi:

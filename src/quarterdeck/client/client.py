@@ -9,14 +9,13 @@ from quarterdeck.client.connection import AsyncResource, HttpConnection
 if TYPE_CHECKING:
     from quarterdeck.client.account import (
         AccountApi,
-        AgentsApi,
         AuthApi,
         ChatappApi,
-        CredentialsApi,
         HealthApi,
         KeysApi,
         ServicesApi,
     )
+    from quarterdeck.client.agents import AgentsApi, CredentialsApi
     from quarterdeck.client.automations import AutomationsApi
     from quarterdeck.client.chats import ChatsApi, HistoryApi, MessagesApi
     from quarterdeck.client.environments import (
@@ -59,8 +58,8 @@ _RESOURCES = {
     "environment_hooks": ("environments", "EnvironmentHooksApi"),
     "hook_tests": ("environments", "HookTestsApi"),
     "warm_pools": ("environments", "WarmPoolsApi"),
-    "credentials": ("account", "CredentialsApi"),
-    "agents": ("account", "AgentsApi"),
+    "credentials": ("agents", "CredentialsApi"),
+    "agents": ("agents", "AgentsApi"),
     "automations": ("automations", "AutomationsApi"),
     "replicas": ("replicas", "ReplicasApi"),
     "chats": ("chats", "ChatsApi"),
