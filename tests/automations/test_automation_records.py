@@ -1,9 +1,12 @@
 """Automations as records: made, listed, changed, refused, and who sees them."""
 
+import asyncio
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from quarterdeck.service.identity.rows import only_organization
 from tests.automations.conftest import SCHEDULE, Office
 from tests.service.people import key_of, settle, token_of
 
@@ -249,6 +252,42 @@ async def test_changes_are_told_and_told_again_from_a_place(office: Office) -> N
     assert states == ["pending", "creating", "running", "completed"]
     half = told[2]["index"]
     assert await office.told(half) == told[3:]
+
+
+async def test_replicas_that_come_and_go_are_told_to_their_organization(office: Office) -> None:
+    watch, world = office.runner.watch, office.world
+    after = await watch.newest()
+    made = await world.create()
+    for call in ("archive", "wake"):
+        assert (await world.client.post(f"/v1/workspaces/{made}/{call}")).is_success
+        await world.reach(made, {"archive": "archived", "wake": "active"}[call])
+    assert (await world.client.delete(f"/v1/replica/{made}")).is_success
+    told = await office.told(after)
+    assert {one["type"] for one in told} == {"replica.changed"}
+    assert [one["payload"] for one in told] == [
+        {"replica_id": made, "status": status}
+        for status in ("preparing", "archived", "preparing", None)
+    ]
+    assert await watch.read((str(uuid4()), None), after) == []
+
+
+async def test_a_deleted_replica_is_told_at_once(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when the changes of other services are looked for."""
+    watch, world = office.runner.watch, office.world
+    monkeypatch.setattr(watch, "_pause", 3600)
+    made = await world.create()
+    organization = await world.context.database.read(only_organization)
+    assert organization is not None
+    stream = watch.follow(organization, None, await watch.newest())
+    reading = asyncio.create_task(anext(stream))
+    try:
+        assert (await world.client.delete(f"/v1/replica/{made}")).is_success
+        assert b'"status":null' in await reading
+    finally:
+        reading.cancel()
+        await stream.aclose()
 
 
 @pytest.mark.parametrize("depth", [101, 500, 900])

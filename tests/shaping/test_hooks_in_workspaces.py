@@ -179,6 +179,7 @@ async def test_a_test_of_a_hook_runs_in_a_workspace_that_nobody_sees(shop: Shop)
     assert shop.workspaces() == []
     assert (await shop.call("GET", "/v1/replica"))["total"] == 0
     assert (await shop.call("GET", f"{base}/warm-hooks"))["warm_hook"] is None
+    assert await shop.context.changes.newest() == 0  # nobody is told
 
     await shop.hook(environment, "warm", "echo warm > ~/warmed")
     body = {"content": "cat ~/made ~/warmed"}

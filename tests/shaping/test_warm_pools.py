@@ -49,6 +49,7 @@ async def test_a_prepared_workspace_is_claimed_and_soon_active(shop: Shop) -> No
     held = await waiting(shop, pool)
     assert [one["state"] for one in held] == ["ready", "ready"]
     assert (await shop.call("GET", "/v1/replica"))["total"] == 0
+    assert await shop.context.changes.newest() == 0  # nobody is told
     for one in held:
         await shop.call("GET", f"/v1/replica/{one['id']}", status=404)
         ran = shop.home.workspaces / one["id"] / "home/ran"
@@ -58,6 +59,7 @@ async def test_a_prepared_workspace_is_claimed_and_soon_active(shop: Shop) -> No
     made = await shop.begin(environment, message=text)
     await shop.reach(made, "active")
     assert made == held[0]["id"]
+    assert await shop.context.changes.newest() == 1
     assert await shop.run(made, "cat ~/ran") == "warm\nstart\n"
 
     async def ran_on_its_branch() -> bool:

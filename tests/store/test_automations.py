@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -296,6 +296,35 @@ async def test_a_run_in_an_unknown_replica_makes_the_deck_look(
     made = service.add("made-by-a-run")
     service.tell(1, "execution.changed", execution=run(id, "creating", workspace_id=str(made)))
     await watched.until(lambda: made in watched.deck.replicas, "the replica")
+
+
+async def test_a_replica_that_was_changed_elsewhere_makes_the_deck_look(
+    watched: Watched, service: AutomationService
+) -> None:
+    await known(watched, service.put(automation("one")))
+    service.added = lambda: None
+    made = service.add("made-elsewhere")
+    service.tell(1, "replica.changed", replica_id=str(made), status="preparing")
+    await watched.until(lambda: made in watched.deck.replicas, "the replica")
+    del service.replicas[str(made)]
+    service.tell(2, "replica.changed", replica_id=str(made), status=None)
+    await watched.until(lambda: made not in watched.deck.replicas, "its end")
+
+
+async def test_what_is_known_of_a_replica_is_not_read_again(
+    watched: Watched, service: AutomationService
+) -> None:
+    id, resting = service.put(automation("one")), service.add("resting", "archived")
+    await watched.until(lambda: resting in watched.deck.replicas, "the replica")
+    await known(watched, id)
+    asked = service.asked.count("GET /v1/replica")
+    service.tell(1, "replica.changed", replica_id=str(resting), status="archived")
+    service.tell(2, "replica.changed", replica_id=str(uuid4()), status=None)
+    service.tell(3, "replica.changed", replica_id=4, status={})
+    service.tell(4, "replica.told", replica_id=str(resting))
+    service.tell(5, "automation.deleted", automation_id=id)
+    await watched.until(lambda: UUID(id) not in watched.deck.automations.states, "the last event")
+    assert service.asked.count("GET /v1/replica") == asked
 
 
 async def test_a_command_is_known_before_the_stream_tells_it(

@@ -13,6 +13,7 @@ from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.port import PROCESS, SandboxDriver, Sources
 from quarterdeck.sandboxes.switchboard import Switchboard
+from quarterdeck.service.automations.changes import ChangeStreams
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.chats.rows import TurnPlaces
 from quarterdeck.service.db.database import Database
@@ -114,6 +115,7 @@ class ServiceContext:
         self._workspaces: Remembered[str, WorkspaceRow] = Remembered(
             seconds=0, lost=lambda: self.database.lost
         )
+        self.changes = ChangeStreams(self.database)
         self._driver_names: LRUCache[str, str] = LRUCache(NAMES)
 
     async def workspace(self, id: str) -> WorkspaceRow | None:

@@ -302,6 +302,11 @@ class AutomationStore:
                     self.take_run(Execution.model_validate(payload.get("execution")))
                 except ValidationError as error:
                     log.warning("a run could not be read: %s", error)
+            case AutomationEventType.REPLICA_CHANGED:
+                if (changed := _id(payload.get("replica_id"))) is not None:
+                    known = self._owner.replicas.get(changed)
+                    if payload.get("status") != (known and known.status):
+                        self._owner.refresh_soon()
             case _:
                 pass
 

@@ -38,6 +38,7 @@ from quarterdeck.wire.base import (
 from quarterdeck.wire.chats import ThinkingLevel
 from quarterdeck.wire.permissions import PushPolicy
 from quarterdeck.wire.replicas import AUTO_STOP_LEAST, AUTO_STOP_MOST, Base, LifecyclePolicy
+from quarterdeck.wire.states import WorkspaceStatus
 from quarterdeck.wire.triggers import Trigger, TriggerType
 
 DEBOUNCE_MOST = 86_400
@@ -321,6 +322,7 @@ class AutomationEventType(StrEnum):
     AUTOMATION_CHANGED = "automation.changed"
     AUTOMATION_DELETED = "automation.deleted"
     EXECUTION_CHANGED = "execution.changed"
+    REPLICA_CHANGED = "replica.changed"
 
 
 class AutomationEvent(Record):
@@ -343,10 +345,20 @@ class AutomationDeleted(Record):
     """The automation that was deleted."""
 
 
+class ReplicaStatusChanged(Record):
+    """Payload of `replica.changed`: a replica was created, woken, archived or deleted."""
+
+    replica_id: Id
+    """The replica."""
+    status: WorkspaceStatus | None
+    """Its new state; null when it was deleted."""
+
+
 AUTOMATION_PAYLOADS: dict[AutomationEventType, type[Record]] = {
     AutomationEventType.AUTOMATION_CHANGED: AutomationAnswer,
     AutomationEventType.AUTOMATION_DELETED: AutomationDeleted,
     AutomationEventType.EXECUTION_CHANGED: ExecutionAnswer,
+    AutomationEventType.REPLICA_CHANGED: ReplicaStatusChanged,
 }
 """The payload model of each type."""
 

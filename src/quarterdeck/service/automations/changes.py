@@ -1,4 +1,4 @@
-"""Changes of automations and their runs, streamed to clients.
+"""Changes of automations, their runs and the list of replicas, streamed to clients.
 
 A change is stored in the transaction that makes it, with an index. A stream reads the changes after
 its own index: at once when this service has stored one, and every few seconds for those of other

@@ -24,7 +24,6 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.service.automations.changes import ChangeStreams
 from quarterdeck.service.automations.executions import stop_work
 from quarterdeck.service.automations.launcher import RunLauncher
 from quarterdeck.service.automations.rows import next_scheduled
@@ -193,7 +192,7 @@ class AutomationRunner:
         self._fleet = fleet
         self._launcher = RunLauncher(context, fleet, checks)
         self._apis = apis
-        self.watch = ChangeStreams(context.database)
+        self.watch = context.changes
         self._settings = settings or RunnerSettings()
         self._called = asyncio.Event()
         self._starting: dict[str, asyncio.Task[None]] = {}

@@ -26,6 +26,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.service.automations.changes import store_change
 from quarterdeck.service.automations.run_follower import end_runs_of_workspace
 from quarterdeck.service.chats.rows import list_chats, rest_chats
 from quarterdeck.service.context import ServiceContext
@@ -47,11 +48,14 @@ from quarterdeck.service.replicas.rows import (
     remove_workspace,
 )
 from quarterdeck.service.system_rows import drop_service
+from quarterdeck.wire.automations import AutomationEventType
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EngineStatus, EngineStatusChanged, EventType
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 RESTING = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ARCHIVED)
+TOLD = (WorkspaceStatus.PREPARING, WorkspaceStatus.ARCHIVED)
+"""The states that a replica enters while clients need not follow its own events."""
 
 
 def append_status_event(
@@ -71,6 +75,18 @@ def append_status_event(
     changed = EngineStatusChanged(status=counts, workspace_status=status.value, error=error)
     payload = changed.model_dump(exclude_none=True)
     writer.append(workspace_id, [NewEvent(EventType.ENGINE_STATUS_CHANGED, payload)])
+    if row is not None and status in TOLD:
+        _store_for_lists(writer.connection, row, status, moment_text(writer.now()))
+
+
+def _store_for_lists(
+    connection: Connection, row: WorkspaceRow, status: WorkspaceStatus | None, now: str
+) -> None:
+    """Store a change for clients that show the list of replicas; without a status it was deleted."""
+    if row.warm_state is None:  # the others are in no list
+        payload = {"replica_id": row.id, "status": status}
+        owner = (row.organization_id, None)
+        store_change(connection, owner, AutomationEventType.REPLICA_CHANGED, payload, now)
 
 
 def enter(
@@ -266,6 +282,7 @@ def _remove_record(connection: Connection, row: WorkspaceRow, home_id: str, now:
     if not remove_workspace(connection, row.id):
         return False
     store_deleted(connection, row, now)
+    _store_for_lists(connection, row, None, now)
     end_runs_of_workspace(connection, row.id, now)
     note_removal(connection, row, home_id)
     return True
@@ -276,6 +293,7 @@ def _removed(context: ServiceContext, workspace_id: str) -> None:
     context.event_log.drop(workspace_id)
     context.webhooks_stored.set()
     context.checks_changed.set()
+    context.changes.nudge()
 
 
 def _not_found(workspace_id: str) -> ApiError:
