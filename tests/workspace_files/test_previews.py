@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -34,6 +35,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.connection.sendall(b"<" + data + b">")
             self.close_connection = True
             return
+        if self.path == "/ws-unread":
+            self.send_response(101)
+            self.send_header("Upgrade", "echo"); self.send_header("Connection", "Upgrade")
+            self.end_headers(); released.wait(); return
         if self.path == "/moved":
             self.send_response(302); self.send_header("Location", "/there")
             self.send_header("Content-Length", "0"); self.end_headers(); return
@@ -50,6 +55,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Keep-Alive", "5"); self.send_header("X-Kept", "1")
         self.send_header("Content-Length", str(len(text))); self.end_headers(); self.wfile.write(text)
     def do_POST(self):
+        if self.path == "/unread":
+            released.wait(); return
         if self.headers.get("Transfer-Encoding") == "chunked":
             data = b""
             while size := int(self.rfile.readline(), 16):
@@ -232,6 +239,46 @@ async def test_a_protocol_can_be_switched(world: RealWorld, active: str) -> None
     writer.write_eof()
     assert await reader.read() == b""
     writer.close()
+
+
+def connected_to(port: int) -> list[str]:
+    """The established connections to a port of this machine."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [one[1] for one in lines if one[2].endswith(f":{port:04X}") and one[3] == "01"]
+
+
+async def endless() -> AsyncIterator[bytes]:
+    while True:
+        yield b"x" * 65536
+
+
+@pytest.mark.long
+async def test_a_program_that_reads_nothing_holds_no_connection(
+    world: RealWorld, active: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reverse_proxy, "STALL_SECONDS", 0.2)
+    port, url = await serving(world, active)
+    async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as browser:
+        answer = await browser.post(f"{url}unread", content=b"x" * 40_000_000)
+        assert (answer.status_code, answer.text) == (
+            504,
+            f"The program on port {port} of the replica does not read the request.\n",
+        )
+        reader, writer = await asyncio.open_connection(*url.split("/")[2].split(":"))
+        path = httpx.URL(url).path
+        writer.write(f"GET {path}ws-unread HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\n\r\n".encode())
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        with pytest.raises(ConnectionError):
+            async for data in endless():
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+        async def closed() -> bool:  # although much of what was sent was never read
+            return not any(connected_to(port))
+
+        await eventually(closed, "the end of both connections")
+        await browser.get(f"{url}release")
 
 
 async def test_only_open_previews_of_active_workspaces(world: RealWorld, active: str) -> None:

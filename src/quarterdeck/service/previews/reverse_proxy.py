@@ -13,10 +13,10 @@ import asyncio
 import logging
 import re
 import secrets
-from collections.abc import Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import h11
 
@@ -175,6 +175,8 @@ READ_BYTES = 64 << 10
 IDLE_SECONDS = 60.0
 """Time without a request after which a connection is closed."""
 CONNECT_SECONDS = 5.0
+STALL_SECONDS = 300.0
+"""Time in which a program reads less than 64 KB of what waits, after which its connection ends."""
 
 Event = h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]
 
@@ -216,6 +218,8 @@ class ProxySide:
     state: h11.Connection
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    stall_seconds: float | None = None
+    """How long the other end may read too little to be sent more; None: without limit."""
 
     async def receive(self) -> Event:
         """Return the next event, reading as much as needed."""
@@ -226,7 +230,12 @@ class ProxySide:
     async def send(self, event: h11.Event) -> None:
         """Send one event."""
         if data := self.state.send(event):
-            self.writer.write(data)
+            await self.write(data)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes; raises TimeoutError when the other end does not read."""
+        self.writer.write(data)
+        async with asyncio.timeout(self.stall_seconds):
             await self.writer.drain()
 
 
@@ -270,17 +279,22 @@ async def _pass_on(
     entry: ConnectionAcceptor,
 ) -> bool:
     reader, writer = await entry.dial(target)
-    program = ProxySide(h11.Connection(h11.CLIENT, HEAD_BYTES), reader, writer)
+    program = ProxySide(h11.Connection(h11.CLIENT, HEAD_BYTES), reader, writer, STALL_SECONDS)
     try:
         return await _exchange(client, program, request, address, target.port)
     except (OSError, h11.ProtocolError) as e:
         if client.state.our_state is not h11.SEND_RESPONSE:
             raise
-        raise PreviewRefusedError(
-            502, f"The program on port {target.port} of the replica did not answer with HTTP."
-        ) from e
+        name = f"The program on port {target.port} of the replica"
+        if isinstance(e, TimeoutError):
+            raise PreviewRefusedError(504, f"{name} does not read the request.") from e
+        raise PreviewRefusedError(502, f"{name} did not answer with HTTP.") from e
     finally:
         writer.close()
+        if (
+            writer.transport.get_write_buffer_size()
+        ):  # else it is closed when the program reads that
+            asyncio.get_running_loop().call_later(STALL_SECONDS, writer.transport.abort)
 
 
 async def _find(
@@ -308,6 +322,10 @@ async def _refuse(client: ProxySide, error: PreviewRefusedError) -> None:
     if client.state.their_state is not h11.ERROR:
         await client.send(h11.Data(data=text))
         await client.send(h11.EndOfMessage())
+    async with asyncio.timeout(CLOSE_SECONDS):
+        # A connection that is closed with unread bytes may take the answer from the client.
+        while client.state.their_state is h11.SEND_BODY:
+            await client.receive()
 
 
 async def _exchange(
@@ -320,20 +338,17 @@ async def _exchange(
             headers=for_upstream(request.headers.raw_items(), address, port),
         )
     )
-    sending = asyncio.create_task(_pass_body(client, program))
-    answering = asyncio.create_task(_pass_answer(program, client, address))
-    try:
-        await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done() and sending.exception() is None and sending.result():
+    async with _racing(_pass_body(client, program), _pass_answer(program, client, address)) as (
+        sending,
+        answering,
+    ):
+        left = not answering.done() and not isinstance(sending.exception(), ConnectionError)
+        if left and sending.result():
             return False
         switched = await answering
-    finally:
-        sending.cancel()
-        answering.cancel()
-        await asyncio.gather(sending, answering, return_exceptions=True)
     if switched:
-        await _pipe_both(client, program)
-        return False
+        async with _racing(_pipe(client, program), _pipe(program, client)):
+            return False
     return client.state.our_state is h11.DONE and client.state.their_state is h11.DONE
 
 
@@ -395,25 +410,26 @@ async def _pass_answer(program: ProxySide, client: ProxySide, address: PreviewAd
                 raise ConnectionError("The program ended before its answer did.")
 
 
-async def _pipe_both(client: ProxySide, program: ProxySide) -> None:
-    pipes = {
-        asyncio.create_task(_pipe(client, program.writer)),
-        asyncio.create_task(_pipe(program, client.writer)),
-    }
+@asynccontextmanager
+async def _racing(
+    *work: Coroutine[Any, Any, bool | None],
+) -> AsyncGenerator[list[asyncio.Task[bool | None]]]:
+    """Run both until the first one ends; those that still run at the end are canceled."""
+    tasks = [asyncio.create_task(one) for one in work]
     try:
-        await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        yield tasks
     finally:
-        for task in pipes:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*pipes, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _pipe(source: ProxySide, target: asyncio.StreamWriter) -> None:
+async def _pipe(source: ProxySide, target: ProxySide) -> None:
     data = source.state.trailing_data[0]
     while True:
         if data:
-            target.write(data)
-            await target.drain()
+            await target.write(data)
         if not (data := await source.reader.read(READ_BYTES)):
             return
 
