@@ -11,6 +11,7 @@ from sqlalchemy import insert, select, update
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environment_hooks, environment_variables, warm_pools
 from quarterdeck.service.formats import now_text
+from quarterdeck.wire.environment_parts import CONTENT_LIMIT, FILES_LIMIT, FILES_MOST
 from tests.service.callers import Callers, Client, environment, made, refused
 
 pytestmark = pytest.mark.one_database
@@ -412,6 +413,38 @@ async def test_two_files_have_two_paths(callers: Callers) -> None:
     refused(moved, 400, "INVALID_REQUEST", "path: ~/a")
     same = await callers.key.patch(f"{at}/files/{one['id']}", json={"path": "~/a"})
     assert same.status_code == 200
+
+
+async def test_the_files_of_an_environment_have_a_total(callers: Callers) -> None:
+    at = await environment(callers.key)
+    full = "é" * (CONTENT_LIMIT // 2)
+    files = [
+        await made(callers.key, f"{at}/files", path=f"~/{n}", content=full)
+        for n in range(FILES_LIMIT // CONTENT_LIMIT)
+    ]
+    path = f"{at}/files/{files[0]['id']}"
+    more = {"path": "~/more", "content": "x"}
+    refused(await callers.key.post(f"{at}/files", json=more), 400, "INVALID_REQUEST", "content")
+    for change in ({"path": "~/moved"}, {"content": full[1:]}):
+        assert (await callers.key.patch(path, json=change)).status_code == 200
+    await made(callers.key, f"{at}/files", **more)
+    refused(
+        await callers.key.patch(path, json={"content": full}), 400, "INVALID_REQUEST", "content"
+    )
+    await made(callers.key, f"{await environment(callers.key, name='other')}/files", **more)
+
+
+async def test_an_environment_has_so_many_files(callers: Callers) -> None:
+    at = await environment(callers.key)
+    files = [
+        await made(callers.key, f"{at}/files", path=f"~/{n}", content="") for n in range(FILES_MOST)
+    ]
+    more = {"path": "~/more", "content": ""}
+    refused(await callers.key.post(f"{at}/files", json=more), 400, "INVALID_REQUEST", "path")
+    path = f"{at}/files/{files[0]['id']}"
+    assert (await callers.key.patch(path, json={"content": "x"})).status_code == 200
+    assert (await callers.key.delete(path)).is_success
+    await made(callers.key, f"{at}/files", **more)
 
 
 # Skills

@@ -73,6 +73,7 @@ def write_key_file(path: Path, key: str) -> None:
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
+TAG_BYTES = 16
 SECRET_BYTES = 32
 SEALED_MARK = "v1:"
 """Prefix of every sealed text, so that another scheme can follow."""
@@ -99,6 +100,12 @@ class Vault:
         nonce = secrets.token_bytes(NONCE_BYTES)
         sealed = nonce + self._cipher.encrypt(nonce, text.encode(), row_id.encode())
         return SEALED_MARK + base64.b64encode(sealed).decode()
+
+    @staticmethod
+    def size_of(sealed: str) -> int:
+        """Return how many bytes the plain text has."""
+        raw = base64.b64decode(sealed.removeprefix(SEALED_MARK))
+        return len(raw) - NONCE_BYTES - TAG_BYTES
 
     def unseal(self, row_id: str, sealed: str) -> str:
         """Return the plain text.

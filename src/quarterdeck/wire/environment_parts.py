@@ -30,6 +30,10 @@ from quarterdeck.wire.inside import CA_VARIABLE, WAY_OUT
 
 CONTENT_LIMIT = 65_536
 """Most bytes of a file."""
+FILES_LIMIT = 1 << 20
+"""Most bytes of all files of an environment together."""
+FILES_MOST = 200
+"""Most files of an environment."""
 PATH_LIMIT = 1_024
 PART_LIMIT = 255
 """Most bytes between two slashes of a path: file systems take no longer name."""

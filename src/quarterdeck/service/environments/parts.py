@@ -44,6 +44,8 @@ from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller, MemberRole
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.environment_parts import (
+    FILES_LIMIT,
+    FILES_MOST,
     RESERVED_KEYS,
     ChangeFile,
     ChangeMcp,
@@ -294,14 +296,32 @@ async def change_variable(
 # Files
 
 
-def _check_path(connection: Connection, layers: Sequence[Layer], columns: Columns) -> None:
-    for row in list_parts(connection, environment_files, layers[-1].id):
-        if row["path"] == columns["path"] and row["id"] != columns["id"]:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST,  # the contract has no conflict here
-                "The environment has another file with this path.",
-                f"path: {row['path']}",
-            )
+def _check_file(connection: Connection, layers: Sequence[Layer], columns: Columns) -> None:
+    rows = list_parts(connection, environment_files, layers[-1].id)
+    others = [row for row in rows if row["id"] != columns["id"]]
+    if any(row["path"] == columns["path"] for row in others):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,  # the contract has no conflict here
+            "The environment has another file with this path.",
+            f"path: {columns['path']}",
+        )
+    # Changes that add nothing are accepted: an earlier version had no limits.
+    if len(others) == len(rows) >= FILES_MOST:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"An environment has at most {FILES_MOST} files.",
+            f"path: {columns['path']}",
+        )
+    before, after = (
+        sum(Vault.size_of(row["content_sealed"]) for row in all)
+        for all in (rows, [*others, columns])
+    )
+    if after > max(before, FILES_LIMIT):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"The files of an environment have at most {FILES_LIMIT} bytes together.",
+            f"content: {after} bytes together",
+        )
 
 
 def _read_file(vault: Vault, row: RowMapping) -> EnvironmentFile:
@@ -316,7 +336,7 @@ FILES = PartKind(
     _read_file,
     ("path",),
     "The environment has another file with this path.",
-    _check_path,
+    _check_file,
 )
 
 
@@ -326,7 +346,7 @@ async def add_file(
     """Store a file.
 
     Raises:
-        ApiError: NOT_FOUND; INVALID_REQUEST when another file has the path.
+        ApiError: NOT_FOUND; INVALID_REQUEST when another file has the path, or there are too many.
     """
     id = str(uuid4())
     columns = {
