@@ -132,6 +132,40 @@ async def test_whole_messages_are_found_with_where_they_are(
     assert [hit["history_index"] for hit in await found(client, "login")] == [3, 0]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "½ cup",
+        "x² y",
+        "İstanbul",
+        "ΟΔΟΣ",
+        "Cafe\u0301",
+        "हिन्दी",
+        "ไทย",
+        "한국어",
+        "日本語",
+        "٣٤",
+        "ﬁle",
+        "Ⅷ",
+        "1e5 -5",
+    ],
+)
+async def test_a_text_is_found_by_itself(
+    client: httpx.AsyncClient, place: Place, words: str
+) -> None:
+    await place.add(user(f"({words})"), agent("cup x y e5"))
+    for query in (words, f'"{words}"', f"{words} "):
+        assert [one["role"] for one in await found(client, query)] == ["user"], query
+
+
+async def test_a_long_word_is_found_by_its_beginning(
+    client: httpx.AsyncClient, place: Place
+) -> None:
+    await place.add(user("ab" * 4_000))
+    assert len(await found(client, "ab" * 100)) == 1
+    assert await found(client, "ab" * 99 + " ") == []
+
+
 async def test_a_turn_is_found_when_it_has_ended(client: httpx.AsyncClient, place: Place) -> None:
     await place.add(user("early"), agent("unfinished"), ends=False)
     assert await found(client, "unfinished") == []

@@ -10,6 +10,8 @@ _WORD = re.compile(r"[^\W_]+")
 """What both full-text indexes count as a word."""
 _GAP = re.compile(r"\s+")
 _TERM = re.compile(r'"([^"]*)"?|([^"\s]+)')
+WORD = 500
+"""Characters of a word in PostgreSQL's index, which takes 2,046 bytes. A query is shorter."""
 BEFORE, AFTER = 40, 120
 """Characters of an excerpt before and after the start of the first match."""
 
@@ -19,13 +21,19 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+def vector_of(text: str) -> str:
+    """Return the words of a text and their places as text of a `tsvector`."""
+    return " ".join(f"{word[:WORD]}:{at}" for at, word in enumerate(words_of(text), 1))
+
+
 @dataclass(frozen=True)
 class SearchQuery:
-    """A query: all of `phrases` must be found, each a sequence of words.
+    """A query: all of `phrases` must be found, each a sequence of words, written as in `terms`.
 
     The last word of the last phrase may be the beginning of a longer one when `open_ended`.
     """
 
+    terms: list[str]
     phrases: list[list[str]]
     open_ended: bool
 
@@ -36,19 +44,20 @@ class SearchQuery:
         Raises:
             ApiError: INVALID_REQUEST when it has no word.
         """
-        terms = list(_TERM.finditer(text))
-        phrases = [words for term in terms if (words := words_of(term[1] or term[2] or ""))]
-        if not phrases:
+        found = list(_TERM.finditer(text))
+        terms = [term for one in found if words_of(term := one[1] or one[2] or "")]
+        if not terms:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
                 "There is nothing to search for. Give a word of two or more characters.",
                 "q",
             )
-        return cls(phrases, open_ended=terms[-1][2] is not None and not text[-1].isspace())
+        open_ended = found[-1][2] is not None and not text[-1].isspace()
+        return cls(terms, [words_of(term) for term in terms], open_ended)
 
     def for_sqlite(self) -> str:
-        """Return the query in the language of FTS5."""
-        text = " ".join(f'"{" ".join(words)}"' for words in self.phrases)
+        """Return the query in the language of FTS5, which splits a phrase as it splits a text."""
+        text = " ".join(f'"{term}"' for term in self.terms)
         return text + "*" if self.open_ended else text
 
     def for_postgresql(self) -> str:

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     Connection,
-    String,
-    bindparam,
+    cast,
     column,
-    func,
     insert,
     literal_column,
     select,
@@ -15,9 +13,10 @@ from sqlalchemy import (
     text,
     update,
 )
+from sqlalchemy.dialects.postgresql import TSQUERY, TSVECTOR
 
 from quarterdeck.service.db.tables import chats, search_texts, workspaces
-from quarterdeck.service.search.query import SearchQuery, words_of
+from quarterdeck.service.search.query import SearchQuery, vector_of
 
 
 @dataclass(frozen=True)
@@ -93,21 +92,18 @@ def add_texts(connection: Connection, chat_id: str, new: NewTexts) -> bool:
     if rows and connection.dialect.name == "sqlite":
         connection.execute(insert(search_texts), rows)
     elif rows:
-        in_words = [{**row, "in_words": " ".join(words_of(row["text"]))} for row in rows]
-        connection.execute(_add_with_words, in_words)
+        with_words = [{**row, "words": vector_of(row["text"])} for row in rows]
+        connection.execute(insert(_with_words), with_words)
     return True
 
 
-_CONFIGURATION = literal_column("'simple'::regconfig", String)
-"""Words as they are: the language of a chat is not known, and code has none."""
 _given = ("workspace_id", "chat_id", "role", "history_index", "ts", "text")
 _with_words = table(
     "search_texts",
     *(column(name, search_texts.c[name].type) for name in _given),
-    column("words", String),
-)
-_add_with_words = insert(_with_words).values(
-    words=func.to_tsvector(_CONFIGURATION, bindparam("in_words"))
+    # Words as they are: the language of a chat is not known, code has none, and what a server
+    # takes for a word depends on its locale.
+    column("words", TSVECTOR),
 )
 _words = table("search_words", column("rowid"))
 _found = (
@@ -149,7 +145,7 @@ def find_texts(
         )
     else:
         place = search_texts.c.id
-        wanted = func.to_tsquery(_CONFIGURATION, query.for_postgresql())
+        wanted = cast(query.for_postgresql(), TSQUERY)
         statement = statement.where(literal_column("search_texts.words").op("@@")(wanted))
     if before is not None:
         statement = statement.where(place < before)
