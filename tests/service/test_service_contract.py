@@ -19,7 +19,12 @@ from quarterdeck.local.home import Home
 from quarterdeck.service.app import ROUTES
 from quarterdeck.service.context import ServiceContext, Workspace
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.errors import DatabaseFullError, DatabaseLockedError, StorageError
+from quarterdeck.service.errors import (
+    DatabaseFullError,
+    DatabaseLockedError,
+    DatabaseReadOnlyError,
+    StorageError,
+)
 from quarterdeck.service.first_start import ensure_installation
 from quarterdeck.service.identity.authentication import Keys
 from quarterdeck.service.middleware import BODY_LIMIT
@@ -57,6 +62,10 @@ def app(app: FastAPI) -> FastAPI:
     @router.get("/v1/test/held")
     async def held() -> None:
         raise DatabaseLockedError("The database is held.", "at /the/secret/path")
+
+    @router.get("/v1/test/standby")
+    async def standby() -> None:
+        raise DatabaseReadOnlyError("The database can only be read.", "at /the/secret/path")
 
     @router.get("/v1/test/broken")
     async def broken() -> None:
@@ -358,7 +367,11 @@ async def test_a_full_disk_is_a_clear_500(client: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "status", "code"),
-    [("held", 503, "SERVICE_UNAVAILABLE"), ("broken", 500, "INTERNAL_ERROR")],
+    [
+        ("held", 503, "SERVICE_UNAVAILABLE"),
+        ("standby", 503, "SERVICE_UNAVAILABLE"),
+        ("broken", 500, "INTERNAL_ERROR"),
+    ],
 )
 async def test_what_the_driver_said_is_only_logged(
     client: httpx.AsyncClient,

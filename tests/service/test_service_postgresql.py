@@ -291,6 +291,20 @@ async def test_a_database_that_takes_no_writes(
     assert await names(database) == []
 
 
+async def test_a_statement_that_the_server_stops_is_tried_again_by_the_caller(
+    database: Database, database_url: str, postgresql: Server
+) -> None:
+    """At a time limit of the server, or when its administrator ends a statement."""
+    name = name_of(database_url)
+    postgresql.execute(f"ALTER DATABASE {name} SET statement_timeout = '200ms'")
+    postgresql.cut(name)
+    slow = text("SELECT pg_sleep(60)")
+    for use in (database.read, database.write):
+        with pytest.raises(DatabaseLockedError, match="Try again"):
+            await use(lambda c: c.execute(slow))
+    assert await database.write(put("a")) == "a"
+
+
 async def test_what_was_answered_is_durable_whatever_the_servers_default(
     database_url: str, postgresql: Server
 ) -> None:

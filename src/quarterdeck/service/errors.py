@@ -4,7 +4,7 @@
     |-- ApiError              an error response: raise it anywhere below a route
     |-- StorageError          the database cannot be read or written
     |   |-- DatabaseFullError      no space left; nothing of the write was kept
-    |   |-- DatabaseLockedError    another program holds the database
+    |   |-- DatabaseLockedError    another program holds the database, or it stopped a statement
     |   |-- DatabaseReadOnlyError  it accepts no writes
     |   |-- DatabaseLostError      its server cannot be reached
     |   |-- DatabaseClosedError    used after `close`
@@ -79,7 +79,7 @@ class DatabaseFullError(StorageError):
 
 
 class DatabaseLockedError(StorageError):
-    """Another program holds the database for longer than the busy time-out."""
+    """Another program holds the database for longer than a time limit."""
 
 
 class DatabaseReadOnlyError(StorageError):

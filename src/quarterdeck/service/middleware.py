@@ -25,6 +25,7 @@ from quarterdeck.service.errors import (
     ApiError,
     DatabaseLockedError,
     DatabaseLostError,
+    DatabaseReadOnlyError,
     ServiceError,
     StorageError,
     UnknownWorkspaceError,
@@ -92,7 +93,7 @@ def error_response(error: ServiceError | SandboxError) -> Response:
 
 def storage_error(error: StorageError) -> ApiError:
     """Return the response to a database failure, with `Retry-After` if a retry may help."""
-    if isinstance(error, DatabaseLostError | DatabaseLockedError):
+    if isinstance(error, DatabaseLostError | DatabaseLockedError | DatabaseReadOnlyError):
         code = ErrorCode.SERVICE_UNAVAILABLE
         return ApiError(code, str(error), retry_after=RETRY_AFTER_SECONDS)
     return ApiError(ErrorCode.INTERNAL_ERROR, str(error))

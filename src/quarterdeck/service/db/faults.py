@@ -25,6 +25,7 @@ _READ_ONLY = {sqlite3.SQLITE_READONLY}
 _PG_FULL = "53100"
 _PG_LOCKED = {"55P03", "40P01", "40001"}
 _PG_READ_ONLY = "25006"
+_PG_STOPPED = "57014"
 _PG_AWAY = {"57P01", "57P02", "57P03", "53300"}
 """It was shut down, crashed, is starting, or accepts no more connections."""
 
@@ -56,7 +57,14 @@ def _typed(error: DBAPIError) -> StorageError:
     if code in _LOCKED or state in _PG_LOCKED:
         return DatabaseLockedError(_locked_message(error))
     if code in _READ_ONLY or state == _PG_READ_ONLY:
-        return DatabaseReadOnlyError("The service's database can only be read, not written.")
+        return DatabaseReadOnlyError(
+            "The service's database can only be read now, not written. Try again later."
+        )
+    if state == _PG_STOPPED:
+        return DatabaseLockedError(
+            "The service's database stopped this at a time limit of its own, or by hand; nothing was "
+            "changed. Try again."
+        )
     reason = _first_line(error)
     if error.connection_invalidated or _is_away(error):
         return DatabaseLostError(
