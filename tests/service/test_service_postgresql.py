@@ -114,6 +114,16 @@ async def test_a_write_waits_for_those_of_other_services_and_is_told_when_it_can
     await second.close()
 
 
+async def test_a_read_of_a_table_that_another_program_holds_is_told(
+    impatient: None, database: Database, database_url: str
+) -> None:
+    with psycopg.connect(database_url) as other:
+        other.execute("LOCK TABLE settings IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(DatabaseLockedError, match="held by another program"):
+            await names(database)
+    assert await names(database) == []
+
+
 async def test_a_service_that_is_stopped_in_the_middle_of_a_write_holds_up_nobody_for_long(
     monkeypatch: pytest.MonkeyPatch, database_url: str
 ) -> None:

@@ -21,7 +21,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import NullPool
 
 WAIT_SECONDS = 5
-"""How long a write waits for writes of other services, and a service for its home's lock."""
+"""How long a write waits for writes of other services, a service for its home's lock, and a read
+for a table that another program holds."""
 
 STUCK_SECONDS = 30
 """An idle transaction is ended after this time: a service that was stopped in the middle of one
@@ -67,17 +68,7 @@ def writing(url: URL, home_id: str | None = None) -> Engine:
     With a home, for one connection at a time: the next one waits for the lock of the earlier one.
     """
     # Each statement sees all earlier commits; nobody else commits in the meantime.
-    engine = _engine(url, "READ COMMITTED")
-
-    def on_connect(raw: _Raw, _: Any) -> None:
-        raw.autocommit = True
-        for statement in _SERVER_SIDE:
-            raw.execute(statement)
-        if home_id is not None:
-            raw.execute(f"SELECT pg_advisory_lock({_lock_of(home_id)})")
-        raw.autocommit = False
-
-    event.listen(engine, "connect", on_connect)
+    engine = _engine(url, "READ COMMITTED", home_id)
     event.listen(engine, "begin", _wait_for_turn)
     return engine
 
@@ -93,15 +84,26 @@ def take_home_lock(connection: Connection, home_id: str) -> bool:
     return bool(connection.exec_driver_sql(statement).scalar_one())
 
 
-def _engine(url: URL, isolation: Any) -> Engine:
+def _engine(url: URL, isolation: Any, home_id: str | None = None) -> Engine:
     missing = {name: value for name, value in _LINK.items() if name not in url.query}
     # Each thread keeps its own connection; there is nothing to pool. Errors are logged, without values.
-    return create_engine(
+    engine = create_engine(
         url.update_query_dict(missing),
         poolclass=NullPool,
         isolation_level=isolation,
         hide_parameters=True,
     )
+
+    def on_connect(raw: _Raw, _: Any) -> None:
+        raw.autocommit = True
+        for statement in _SERVER_SIDE:
+            raw.execute(statement)
+        if home_id is not None:
+            raw.execute(f"SELECT pg_advisory_lock({_lock_of(home_id)})")
+        raw.autocommit = False
+
+    event.listen(engine, "connect", on_connect)
+    return engine
 
 
 def _wait_for_turn(connection: Connection) -> None:
