@@ -166,6 +166,13 @@ async def test_a_long_word_is_found_by_its_beginning(
     assert await found(client, "ab" * 99 + " ") == []
 
 
+async def test_a_phrase_is_found_in_a_long_list(client: httpx.AsyncClient, place: Place) -> None:
+    names = " ".join(f"{n}.py" for n in range(1_000))
+    await place.add(user(names))
+    for name in ("0.py", "500.py", "999.py"):
+        assert len(await found(client, name)) == 1, name
+
+
 async def test_a_turn_is_found_when_it_has_ended(client: httpx.AsyncClient, place: Place) -> None:
     await place.add(user("early"), agent("unfinished"), ends=False)
     assert await found(client, "unfinished") == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -16,6 +17,7 @@ from quarterdeck.service.db.tables import events
 from quarterdeck.service.errors import DatabaseClosedError
 from quarterdeck.service.event_rows import PIECEMEAL, StoredEvent, first_rows
 from quarterdeck.service.formats import moment_text, storable
+from quarterdeck.service.search.query import words_of
 from quarterdeck.service.search.rows import (
     NewText,
     NewTexts,
@@ -30,6 +32,8 @@ log = logging.getLogger(__name__)
 
 PIECE = 16_000
 """Most characters of one indexed text; a longer one is indexed in pieces."""
+PLACES = 255
+"""PostgreSQL keeps so many places of a word in a text; it would find no phrase after them."""
 TURN_CHARACTERS = 8 << 20
 """Of a turn with more, the rest is not found."""
 EVENTS_AT_ONCE = 1_000
@@ -173,13 +177,16 @@ class TurnTexts:
             self._texts.setdefault((role, name), (index, ts, []))[2].append(text)
 
 
-def _pieces(text: str) -> Iterator[str]:
-    while len(text) > PIECE:
-        cut = text.rfind(" ", PIECE // 2, PIECE) + 1 or PIECE
-        yield text[:cut]
-        text = text[cut:]
-    if text:
-        yield text
+def _pieces(text: str, most: int = PIECE) -> Iterator[str]:
+    while text:
+        cut = len(text)
+        if cut > most:
+            cut = text.rfind(" ", most // 2, most) + 1 or most
+        piece, text = text[:cut], text[cut:]
+        if max(Counter(words_of(piece)).values(), default=0) > PLACES:
+            yield from _pieces(piece, cut // 2)
+        else:
+            yield piece
 
 
 def _written_at(event: dict[str, Any]) -> str | None:
