@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
 from quarterdeck.local.home import Home
@@ -103,6 +104,15 @@ def test_a_database_that_cannot_be_used_is_told_without_its_password(installatio
     assert "database" in ended.err
     assert SECRET not in ended.out + ended.err
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.long
+def test_who_starts_a_service_is_told_why_its_database_failed(installation, database_url: str):
+    with psycopg.connect(database_url) as connection:
+        connection.execute("ALTER TABLE settings RENAME TO others")
+    ended = installation.qd("serve", "--database-url", database_url)
+    told = " ".join(ended.err.rpartition("qd: ")[2].split())
+    assert (ended.code, 'relation "settings" does not exist' in told) == (1, True), ended.err
 
 
 @pytest.mark.long

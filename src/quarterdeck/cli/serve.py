@@ -179,7 +179,7 @@ def _run_service(
     import uvloop
 
     from quarterdeck.sandboxes.errors import SandboxError
-    from quarterdeck.service.errors import ServiceError
+    from quarterdeck.service.errors import ServiceError, StorageError
     from quarterdeck.service.server import configure_logging
 
     def ready(bound: "list[Bound]") -> None:
@@ -198,6 +198,8 @@ def _run_service(
             serving = (home, listeners, ready, database_url, *settings, advertise, own_agents())
             serving = (*serving, new_key)
             runner.run(serve_home(*serving))
+    except StorageError as e:
+        raise FailedError(e.for_operator()) from e
     except ServiceError as e:
         raise FailedError(str(e)) from e
     except SandboxError as e:

@@ -508,10 +508,8 @@ class Database:
         try:
             # On the writer's own connection: it keeps its lock from now on.
             await database.write(bring_up_to_date)
-        except BaseException as e:
+        except BaseException:
             await database.close()
-            if isinstance(e, StorageError) and e.reason:
-                raise type(e)(e.for_operator()) from e
             raise
         return database
 
