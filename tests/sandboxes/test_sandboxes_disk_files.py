@@ -19,7 +19,7 @@ from quarterdeck.sandboxes.disk import (
     require_room,
     room_of,
 )
-from quarterdeck.sandboxes.git import DiskFullError
+from quarterdeck.sandboxes.errors import DiskFullError
 from tests.support.disks import small_disk
 from tests.support.waiting import eventually
 

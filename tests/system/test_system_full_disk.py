@@ -216,3 +216,17 @@ def test_a_workspace_deleted_on_a_full_disk_makes_room(
         assert own.turn(other, block("echo room"))["stopReason"] == "end_turn"
     disk.free()
     assert own.turn(other, block("echo after"))["stopReason"] == "end_turn"
+
+
+def test_a_replica_goes_on_after_its_archiving_was_refused(
+    own: Installation, disk: Disk, stocked: str
+) -> None:
+    id = own.create(stocked)
+    assert own.turn(id, block("echo before"))["stopReason"] == "end_turn"
+    disk.fill()
+    answer = own.ask("POST", f"/v1/replica/{id}/archive")
+    refused(answer, 500, "INTERNAL_ERROR", "is full")
+    until(lambda: f"{id} failed: The disk is almost full" in own.log.read_text(), "the failure")
+    disk.free()
+    assert own.turn(id, block("echo after"))["stopReason"] == "end_turn"
+    assert own.replica(id)["status"] == "active"

@@ -10,8 +10,8 @@ from pathlib import Path
 from uuid import UUID
 
 from quarterdeck.sandboxes.archives import copy_tree
-from quarterdeck.sandboxes.errors import CloneError, SandboxError
-from quarterdeck.sandboxes.git import DiskFullError, GitRunner, SourceGitError, quoted
+from quarterdeck.sandboxes.errors import CloneError, DiskFullError, SandboxError
+from quarterdeck.sandboxes.git import GitRunner, SourceGitError, quoted
 from quarterdeck.sandboxes.layout import MIRRORS_INSIDE, Places, make_directory, write_for_user
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import START_REF, Progress, RepositorySource, UncommittedCommit

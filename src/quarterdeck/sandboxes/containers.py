@@ -22,12 +22,13 @@ from quarterdeck.sandboxes.clones import boot_clone, described, free_name, git_i
 from quarterdeck.sandboxes.container_engine import ContainerEngine, Launch
 from quarterdeck.sandboxes.errors import (
     ArchiveError,
+    DiskFullError,
     EngineAwayError,
     NotAwakeError,
     ProcessError,
     SandboxError,
 )
-from quarterdeck.sandboxes.git import DiskFullError, SourceGitError
+from quarterdeck.sandboxes.git import SourceGitError
 from quarterdeck.sandboxes.layout import packed_file, packed_files, places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import (

@@ -28,8 +28,7 @@ from quarterdeck.local.processes import (
     read_stat,
     send,
 )
-from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.git import DiskFullError
+from quarterdeck.sandboxes.errors import DiskFullError, SandboxError
 from quarterdeck.sandboxes.layout import Places, places_of
 from quarterdeck.sandboxes.processes import MARKER
 from quarterdeck.sandboxes.record import load_record

@@ -45,6 +45,10 @@ class SaveRepairedError(SandboxError):
     """A save was damaged, and was replaced by one with what could be read of it. Save again."""
 
 
+class DiskFullError(SandboxError):
+    """The disk is full; the operation has to be repeated."""
+
+
 class NotAwakeError(SandboxError):
     """The replica has to be woken before its files can be read."""
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from quarterdeck.local.files import write_file
 from quarterdeck.local.processes import end_process, kill_group, wait_for_exit
-from quarterdeck.sandboxes.errors import ProcessError, SandboxError
+from quarterdeck.sandboxes.errors import DiskFullError, ProcessError
 from quarterdeck.sandboxes.port import Login, upload_pack_arguments
 
 CHUNK = 1 << 16
@@ -115,10 +115,6 @@ class GitTimeoutError(SourceGitError):
 
 class PackTooLargeError(SourceGitError):
     """A pack exceeds a limit."""
-
-
-class DiskFullError(SandboxError):
-    """The disk is full; the operation has to be repeated."""
 
 
 def no_login(url: str) -> Login | None:

@@ -37,8 +37,8 @@ from quarterdeck.sandboxes.bubblewrap import Wanted, shown_to_sandboxes
 from quarterdeck.sandboxes.cgroups import find_groups
 from quarterdeck.sandboxes.clones import Provisioner, clones_of, copy_workspace, default_tree
 from quarterdeck.sandboxes.disk import DiskWatch, FileWatch, Report, require_room
-from quarterdeck.sandboxes.errors import CloneError, NotAwakeError, SandboxError
-from quarterdeck.sandboxes.git import DiskFullError, SourceGitError, no_login, stream_process
+from quarterdeck.sandboxes.errors import CloneError, DiskFullError, NotAwakeError, SandboxError
+from quarterdeck.sandboxes.git import SourceGitError, no_login, stream_process
 from quarterdeck.sandboxes.launch import ForkServer
 from quarterdeck.sandboxes.layout import Places, list_files, places_of, read_file, write_for_user
 from quarterdeck.sandboxes.link import open_stream

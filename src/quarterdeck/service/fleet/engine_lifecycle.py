@@ -13,14 +13,19 @@ from time import monotonic
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineLink, EngineProtocolError, EngineRefusedError
-from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
+from quarterdeck.sandboxes.errors import DiskFullError, EngineAwayError, SandboxError
 from quarterdeck.sandboxes.port import PROCESS, Concern, RepositorySource, SandboxDriver
 from quarterdeck.service.chats.delivery import open_chat
 from quarterdeck.service.chats.rows import list_chats
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.environments.setup import ComposedSetup, bundle_for_start, compose, way_out
 from quarterdeck.service.environments.warm_pool_rows import POOLED, mark_ready, note_failure
-from quarterdeck.service.errors import DatabaseClosedError, UnknownWorkspaceError
+from quarterdeck.service.errors import (
+    DatabaseClosedError,
+    DatabaseFullError,
+    StorageError,
+    UnknownWorkspaceError,
+)
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.fleet.fork import take_files
@@ -232,6 +237,10 @@ NOT_UNDERSTOOD = (
 )
 
 
+NotStored = Callable[[StorageError], None]
+"""Called each time a failure could not be stored."""
+
+
 class EngineLifecycle:
     """Runs while the workspace is preparing or active. Canceling it does not stop the engine."""
 
@@ -246,10 +255,22 @@ class EngineLifecycle:
 
     async def run(self) -> None:
         """Return once the engine was stopped, the workspace deleted, or it failed for good."""
+        ended = await self._attempt()
+        while not ended:
+            await asyncio.sleep(self._site.tools.settings.backoff[-1])
+            ended = await self._attempt()
+
+    async def _attempt(self) -> bool:
+        """Do what `run` does; False if the disk has no room for the engine nor for its failure."""
         try:
             await self._run()
         except (UnknownWorkspaceError, DatabaseClosedError):
-            return
+            pass
+        except DiskFullError as e:
+            try:
+                await self._fail(_reason(e), _raise_full)
+            except DatabaseFullError:
+                return False
         except SandboxError as e:
             await self._fail(_reason(e))
         except NotReadyError as e:
@@ -257,6 +278,7 @@ class EngineLifecycle:
         except Exception:
             log.exception("The life of workspace %s failed", self._site.id)
             await self._fail("The service failed while running this replica; see its log.")
+        return True
 
     async def _run(self) -> None:
         row = await self._site.row()
@@ -341,12 +363,12 @@ class EngineLifecycle:
                 failure = e
         raise failure
 
-    async def _fail(self, reason: str) -> None:
+    async def _fail(self, reason: str, not_stored: NotStored | None = None) -> None:
         with suppress(UnknownWorkspaceError):  # deleted, or another service has it now
             await self._site.row()
-            await self._give_up(reason)
+            await self._give_up(reason, not_stored)
 
-    async def _give_up(self, reason: str) -> None:
+    async def _give_up(self, reason: str, not_stored: NotStored | None) -> None:
         log.error("Workspace %s failed: %s", self._site.id, reason)
         try:
             await (await self._site.driver()).stop(self._site.id)
@@ -355,7 +377,7 @@ class EngineLifecycle:
         event_log = self._site.tools.context.event_log
         now = self._site.tools.context.clock()
         await retry_until_stored(
-            lambda: event_log.write(lambda w: self._store_failure(w, reason, now))
+            lambda: event_log.write(lambda w: self._store_failure(w, reason, now)), not_stored
         )
 
     def _store_failure(self, writer: LogWriter, reason: str, now: datetime) -> None:
@@ -363,6 +385,12 @@ class EngineLifecycle:
         if enter_error(writer, self._site.id, reason) and row is not None and row.warm_state:
             pool, generation = row.warm_pool_id, row.warm_generation
             note_failure(writer.connection, pool, generation, reason, now)
+
+
+def _raise_full(error: StorageError) -> None:
+    """Store no failure later that is over by then: there is room for both or for none."""
+    if isinstance(error, DatabaseFullError):
+        raise error
 
 
 def _reason(error: SandboxError) -> str:
