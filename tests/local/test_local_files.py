@@ -1,8 +1,6 @@
 """Files that are replaced in one step."""
 
 import os
-import resource
-import signal
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +14,7 @@ from quarterdeck.cli.target import store_key
 from quarterdeck.local.files import write_file
 from quarterdeck.service.vault import write_key_file
 from quarterdeck.store.disk import ClientDisk
+from tests.support.disks import limited_files
 
 Writer = Callable[[Path, str], None]
 
@@ -51,15 +50,8 @@ def test_a_full_disk_keeps_the_previous_version_and_nothing_else(
 ) -> None:
     write(tmp_path / "file", "before")
     files = [one for one in tmp_path.rglob("*") if one.is_file()]
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
-    try:
-        with pytest.raises(Exception, match="File too large"):
-            write(tmp_path / "file", "after" * 1_000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with limited_files(1_000), pytest.raises(Exception, match="File too large"):
+        write(tmp_path / "file", "after" * 1_000)
     assert [one for one in tmp_path.rglob("*") if one.is_file()] == files
     assert files[0].read_text().strip() == "before"
 

@@ -26,6 +26,7 @@ from quarterdeck.agents.port import (
 from quarterdeck.engine.chat_state import EngineChat
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.git_operations import keep_checkpoints
+from quarterdeck.local.files import write_file
 from quarterdeck.wire.agents import AGENTS_VARIABLE, BUILTIN, KnownAgents, OwnAgent
 from quarterdeck.wire.engine import DeliverMessage
 from quarterdeck.wire.errors import ErrorCode
@@ -127,7 +128,7 @@ class AgentSessionHolder:
     def _note(self, session_id: str) -> None:
         """Store the session's id next to the agent's files, so that a fork can continue it."""
         try:
-            (self._directory / SESSION_FILE).write_text(session_id, "utf-8")
+            write_file(self._directory / SESSION_FILE, session_id, mode=None, durable=False)
         except OSError as error:
             logger.warning("the id of an agent's session could not be stored: %s", error)
 
