@@ -11,6 +11,7 @@ from quarterdeck.engine.canvas import CanvasDirectory, CanvasStore
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.engine import WriteCanvas
 from quarterdeck.wire.files import CANVAS_LEVELS, kind_of, type_of
+from tests.support.disks import limited_files
 
 NAME = PurePosixPath("plan.md")
 
@@ -64,6 +65,16 @@ def test_cut_short_between_the_note_and_the_end(places: tuple[Path, Path, Path])
     os.link(root / "plan.md", aside / "one")
     assert CanvasStore(*places).write("one", NAME, b"1") == "plan.md"
     assert list(aside.iterdir()) == []
+
+
+def test_a_note_that_the_disk_cuts_short_is_made_again(places: tuple[Path, Path, Path]) -> None:
+    root, _, notes = places
+    notes.write_bytes(b"\n" * 1_000)
+    with limited_files(1_003), pytest.raises(OSError, match="File too large"):
+        CanvasStore(*places).write("one", NAME, b"1")
+    for _ in range(2):
+        assert CanvasStore(*places).write("one", NAME, b"1") == "plan.md"
+    assert [path.name for path in root.iterdir()] == ["plan.md"]
 
 
 def test_a_link_in_the_way_is_not_followed(places: tuple[Path, Path, Path], tmp_path: Path) -> None:

@@ -114,11 +114,10 @@ class CanvasStore:
         descriptor = os.open(
             self._notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
-        try:
-            os.write(descriptor, line)
+        with os.fdopen(descriptor, "ab") as file:  # writes on where a single write ended early
+            file.write(line)
+            file.flush()
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _names(name: PurePosixPath) -> Iterator[PurePosixPath]:
