@@ -16,6 +16,7 @@ from quarterdeck.service.errors import (
     DatabaseReadOnlyError,
     StorageError,
 )
+from tests.support.disks import limited_files
 
 WAIT_SECONDS = 60.0
 
@@ -220,6 +221,14 @@ async def test_a_full_disk_fails_only_the_writes_that_need_room(database: Databa
     assert (small, other) == ("small", "other")
     assert isinstance(big, DatabaseFullError)
     assert await names(database) == ["other", "small"]
+
+
+@pytest.mark.one_database
+async def test_a_quota_that_is_used_up_is_told_and_recovered_from(database: Database) -> None:
+    with limited_files(200_000), pytest.raises(DatabaseFullError, match="quota"):
+        await database.write(put("big", "x" * 1_000_000))
+    await database.write(put("big", "x" * 1_000_000))
+    assert await names(database) == ["big"]
 
 
 async def test_a_closed_database_answers_what_was_asked_and_no_more(database_url: str) -> None:

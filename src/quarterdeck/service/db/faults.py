@@ -20,6 +20,8 @@ from quarterdeck.service.errors import (
 )
 
 _FULL = {sqlite3.SQLITE_FULL}
+_UNWRITTEN = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+"""Also reported for a quota and a limit of a file's size, without the number of the system's error."""
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _READ_ONLY = {sqlite3.SQLITE_READONLY}
 _PG_FULL = "53100"
@@ -48,11 +50,17 @@ def spoils_transaction(error: DBAPIError) -> bool:
 
 
 def _typed(error: DBAPIError) -> StorageError:
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    extended = getattr(error.orig, "sqlite_errorcode", 0)
+    code = extended & 0xFF
     state = _state_of(error)
     if code in _FULL or state == _PG_FULL:
         return DatabaseFullError(
             "The disk of the service's database is full; nothing was changed. Free some space."
+        )
+    if extended in _UNWRITTEN:
+        return DatabaseFullError(
+            "The file of the service's database cannot be written; nothing was changed. Its disk or a "
+            "quota is full, or the disk fails. Free some space."
         )
     if code in _LOCKED or state in _PG_LOCKED:
         return DatabaseLockedError(_locked_message(error))
