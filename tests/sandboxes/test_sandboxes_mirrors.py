@@ -14,6 +14,8 @@ import pytest
 
 from quarterdeck.sandboxes.errors import CloneError, NotARepositoryError, UnknownBranchError
 from quarterdeck.sandboxes.git import GitRunner, GitTimeoutError
+from quarterdeck.sandboxes.mirrors import Mirrors
+from tests.support.disks import limited_files
 
 REPOSITORY = "11111111-2222-4333-8444-555555555555"
 
@@ -42,6 +44,16 @@ async def test_a_checkout(bench, checkout, git):
     assert git("config", "gc.pruneExpire", at=mirror) == "never"
     assert git("config", "gc.auto", at=mirror) == "0"
     assert not (mirror / "objects/info/alternates").exists()
+
+
+async def test_a_full_disk_keeps_the_configuration_of_a_mirror(bench, checkout):
+    source = await bench.connect(checkout)
+    mirrors = Mirrors(bench.home.mirrors)
+    config = mirrors.path(source.id) / "config"
+    before = config.read_text()
+    with limited_files(len(before) - 1), pytest.raises(OSError, match="File too large"):
+        await mirrors.refresh(source, str)
+    assert config.read_text() == before
 
 
 async def test_the_checkout_is_never_written_to(bench, checkout, git):

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urljoin
 
+from quarterdeck.local.files import write_file
 from quarterdeck.sandboxes.errors import (
     CloneError,
     NotARepositoryError,
@@ -447,7 +448,7 @@ class Mirrors:
         address = url.strip() if path is None else await self._top_level(path)
         for _ in range(_REDIRECTIONS):
             text = _CONFIGURATION.format(url=quoted(address), private=str(private).lower())
-            await asyncio.to_thread((mirror / "config").write_text, text)
+            await asyncio.to_thread(write_file, mirror / "config", text, mode=None, durable=False)
             if path is not None:
                 return await self._read_local(address)
             reach = await network_options(address, private and self._private)
