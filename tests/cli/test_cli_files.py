@@ -1,10 +1,15 @@
 """The verbs on canvas, files and previews: the real program, service and engine."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from quarterdeck.cli.errors import FailedError
+from quarterdeck.cli.replica.files import _output_file
+from tests.support.disks import limited_files
 
 
 def test_put_ls_and_get(deck: Any, tmp_path: Path) -> None:
@@ -39,6 +44,29 @@ def test_what_is_no_text_goes_to_disk_only(deck: Any, tmp_path: Path) -> None:
     refused = deck.qd("replica", "canvas", "put", "probe", str(large))
     assert refused.code == 1 and "too large" in refused.err
     assert deck.qd("replica", "canvas", "put", "probe", str(tmp_path / "none")).code == 2
+
+
+def test_a_full_disk_keeps_what_the_file_had(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("before")
+    kept.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(kept)
+    with limited_files(3), pytest.raises(FailedError, match="cannot be written: File too large"):
+        _output_file("after", None, link)
+    assert kept.read_text() == "before"
+    _output_file("after", None, link)
+    assert (kept.read_text(), link.is_symlink(), kept.stat().st_mode & 0o777) == (
+        "after",
+        True,
+        0o640,
+    )
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    _output_file("after", None, pipe)
+    assert os.read(reading, 100) == b"after"
+    os.close(reading)
 
 
 @pytest.mark.long

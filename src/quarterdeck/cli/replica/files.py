@@ -12,6 +12,7 @@ from quarterdeck.cli.lookup import with_replica
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_table, print_text
 from quarterdeck.cli.program import LazyGroup, Verb
+from quarterdeck.local.files import write_file
 from quarterdeck.wire.files import (
     CANVAS_LIMIT,
     CONTENT_LIMIT,
@@ -64,7 +65,12 @@ def _output_file(content: str | None, encoded: str | None, output: Path | None) 
     if output is not None:
         data = _decoded(content, encoded)
         try:
-            output.write_bytes(data)
+            target = output.resolve()
+            if target.exists() and not target.is_file():  # such as a pipe
+                target.write_bytes(data)
+            else:
+                mode = target.stat().st_mode & 0o777 if target.exists() else None
+                write_file(target, data, mode=mode, durable=False)
         except OSError as e:
             raise FailedError(f"{output} cannot be written: {e.strerror or e}.") from e
         print_message(f"{len(data)} bytes are in {output}.")
