@@ -214,12 +214,20 @@ async def look_at(
 
 @contextlib.contextmanager
 def _copy(name: str, data: bytes, mode: int) -> Generator[Path]:
-    """Yield a file that only its owner can read, and that is deleted afterwards."""
-    with tempfile.TemporaryDirectory(prefix="quarterdeck-") as directory:
-        path = Path(directory, _file_name(name))
-        path.touch(mode=OWNER_ONLY)
-        path.write_bytes(data)
-        path.chmod(mode)
+    """Yield a file that only its owner can read, and that is deleted afterwards.
+
+    Raises:
+        OutsideError: it cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="quarterdeck-"))
+            path = Path(directory, _file_name(name))
+            path.touch(mode=OWNER_ONLY)
+            path.write_bytes(data)
+            path.chmod(mode)
+        except OSError as error:
+            raise OutsideError(f"A copy of it cannot be written: {error.strerror}.") from error
         yield path
 
 
