@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.sandboxes import git as module
-from quarterdeck.sandboxes.git import GitRunner, write_configuration
+from quarterdeck.sandboxes.git import GitRunner, SourceGitError, write_configuration
 from tests.support.waiting import WAIT_SECONDS
 
 
@@ -32,14 +32,14 @@ async def test_a_cancellation_that_comes_with_the_end_is_not_lost(
 
     async def started(*command, **options):
         process = await start(*command, **options)
-        communicate = process.communicate
+        wait = process.wait
 
-        async def until_told(data=None):
-            said = await communicate(data)
+        async def until_told():
+            status = await wait()
             ended.set()
-            return said
+            return status
 
-        process.communicate = until_told
+        process.wait = until_told
         return process
 
     monkeypatch.setattr(module.asyncio, "create_subprocess_exec", started)
@@ -58,3 +58,13 @@ async def test_a_cancellation_that_comes_with_the_end_is_not_lost(
         task.cancel()
     assert done, "the cancellation was lost"
     assert task.cancelled()
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+async def test_endless_output_is_not_kept(
+    stream: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "OUTPUT_LIMIT", 1 << 20, raising=False)
+    endless = f"alias.endless=!yes | head -c 100000000 >&{stream}"
+    with pytest.raises(SourceGitError, match="git wrote more than 1048576 bytes"):
+        await GitRunner(tmp_path / "gitconfig").run("-c", endless, "endless", directory=tmp_path)

@@ -54,8 +54,10 @@ async def stream_process(
         await asyncio.gather(errors, feeding, return_exceptions=True)
 
 
-async def _feed(stream: asyncio.StreamWriter, data: bytes) -> None:
+async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
     """Write all data, then close. A process that ends early does not read the rest."""
+    if stream is None:
+        return
     try:
         with suppress(ConnectionError):
             for start in range(0, len(data), CHUNK):
@@ -84,6 +86,8 @@ CHECK_SECONDS = 900
 """Most seconds of processor time for checking such a pack."""
 UNFOLDED_LIMIT = 8 << 30
 """Most bytes of the objects of a pack that git keeps as files: one of up to `transfer.unpackLimit`."""
+OUTPUT_LIMIT = 256 << 20
+"""Most bytes of git's output, and of its errors, that are read; a remote may send any number."""
 _SMALL_INDEX = 1 << 16
 """The index of such a pack is smaller than this many bytes."""
 _PACK_HEADER = struct.Struct(">4sII")
@@ -391,7 +395,11 @@ async def _finish(
 ) -> tuple[bytes, bytes]:
     try:
         async with asyncio.timeout(seconds):
-            return await process.communicate(data)
+            out, errors, _ = await asyncio.gather(
+                _read(process.stdout), _read(process.stderr), _feed(process.stdin, data or b"")
+            )
+            await process.wait()
+            return out, errors
     except BaseException as e:
         await _kill(process)
         if isinstance(e, TimeoutError):
@@ -438,8 +446,18 @@ async def _write(process: asyncio.subprocess.Process, data: AsyncIterable[bytes]
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    """Read all that git writes; a remote decides how much that is.
+
+    Raises:
+        SourceGitError: it is more than `OUTPUT_LIMIT`.
+    """
     assert stream is not None
-    return await stream.read()
+    output = bytearray()
+    while chunk := await stream.read(1 << 16):
+        output += chunk
+        if len(output) > OUTPUT_LIMIT:
+            raise SourceGitError(f"git wrote more than {OUTPUT_LIMIT} bytes")
+    return bytes(output)
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
