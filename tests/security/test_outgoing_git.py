@@ -17,6 +17,7 @@ from quarterdeck.local.addresses import AddressRefusedError, check_address, nume
 from quarterdeck.sandboxes.errors import NotARepositoryError, SandboxError
 from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.sandboxes.process import ProcessDriver
+from quarterdeck.sandboxes.reach import network_options
 from tests.fleet.conftest import World
 from tests.service.people import bearing, key_of, settle
 from tests.support.git import make_repository
@@ -140,6 +141,16 @@ async def test_an_address_with_a_password_is_refused(world: World, url: str) -> 
 async def test_a_user_in_an_address_is_no_password(driver: ProcessDriver) -> None:
     for url in ("https://ann@127.0.0.1/a", "ssh://git@127.0.0.1/a", "git@127.0.0.1:a/b:c@d"):
         await driver.require_source(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ssh://$(x)/a", "ssh://a;x;@h.example/a", "git+ssh://h|x/a"],
+)
+async def test_a_user_or_host_is_no_command(url: str) -> None:
+    """A `ProxyCommand` of the user's SSH configuration gives both to a shell."""
+    with pytest.raises(NotARepositoryError, match="characters of a shell"):
+        await network_options(url, True)
 
 
 async def test_no_form_of_a_private_address_is_connected_to(

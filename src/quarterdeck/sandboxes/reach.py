@@ -10,6 +10,9 @@ from quarterdeck.sandboxes.sources import local_path, without_password
 
 _PORTS = {"http": 80, "https": 443}
 _SCP_HOST = re.compile(r"(?:[^@/:]+@)?(\[[^\]]+\]|[^@/:]+):")
+_COMMAND = re.compile(r"[\s\0'`\";&<>|(){}]")
+"""No part of a user or host. A command of the user's SSH configuration may contain either, and OpenSSH
+before 9.6 gives them to the shell as they are."""
 _NOWHERE = "255.255.255.255"
 """Cannot be connected to. For a name that does not resolve now, but might for git a moment later; a
 proxy, which resolves names itself, is not affected."""
@@ -39,6 +42,10 @@ async def network_options(url: str, private: bool) -> tuple[str, ...]:
     if "%" in named or not host.isascii():
         raise NotARepositoryError(
             f"{without_password(text)} cannot be used. Write the host name in ASCII, without %."
+        )
+    if scheme not in _PORTS and _COMMAND.search(named):
+        raise NotARepositoryError(
+            f"{without_password(text)} cannot be used: its user or host has characters of a shell."
         )
     try:
         addresses = await asyncio.to_thread(resolve, host, port or 0, private)
