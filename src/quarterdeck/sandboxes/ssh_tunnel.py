@@ -4,13 +4,15 @@ It is the person's own SSH: their keys and agent, `~/.ssh/config` and `~/.ssh/kn
 socket is forwarded, and on this machine only the service's user can open it.
 """
 
+import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import asyncssh
 
+from quarterdeck.local.sockets import ADDRESS_LIMIT
 from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 
 DEFAULT_SOCKET = "/var/run/docker.sock"
@@ -27,7 +29,7 @@ class SshTunnel:
             socket there.
 
     Raises:
-        SandboxError: the address cannot be read.
+        SandboxError: the address cannot be read, or no socket can be made here.
     """
 
     def __init__(self, address: str) -> None:
@@ -41,6 +43,12 @@ class SshTunnel:
         self._socket = parts.path if parts.path not in ("", "/") else DEFAULT_SOCKET
         self._address = address
         self._directory = TemporaryDirectory(prefix="qd-ssh-")
+        if len(os.fsencode(self.path)) > ADDRESS_LIMIT:
+            self._directory.cleanup()
+            raise SandboxError(
+                f"{gettempdir()} is too long a path for the socket of {address}. Set TMPDIR to a "
+                "shorter one."
+            )
         self._connection: asyncssh.SSHClientConnection | None = None
 
     @property
