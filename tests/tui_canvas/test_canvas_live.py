@@ -1,9 +1,11 @@
 """The canvas of a replica, in every state of it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from quarterdeck.store.files import CanvasState
 from tests.support.waiting import eventually
 from tests.tui_shell.live import Installation
 
@@ -80,6 +82,29 @@ async def test_an_upload_is_there_at_once_or_waits_for_the_start(
         await desk.press("escape", "5")
         await desk.see(" notes-2.txt", " notes.txt")
         await desk.miss("waits for the start")
+
+
+async def test_enter_after_an_upload_opens_it_though_the_list_is_still_being_read(
+    live: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await live.create("alpha")
+    (tmp_path / "notes.txt").write_text("bring apples\n")
+    read, go_on = CanvasState.read, asyncio.Event()
+
+    async def read_late(state: CanvasState) -> None:
+        await go_on.wait()
+        await read(state)
+
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("5")
+        await desk.see("The canvas is empty.")
+        monkeypatch.setattr(CanvasState, "read", read_late)
+        await desk.press("u", *str(tmp_path / "notes.txt"), "enter")
+        await desk.see("Put there as")
+        await desk.press("enter")
+        go_on.set()
+        await desk.see("bring apples")
 
 
 @pytest.mark.long

@@ -242,6 +242,9 @@ class CanvasPane(ReadingTab):
 
     @work(group="read", exclusive=True)
     async def _read(self) -> None:
+        await self._read_items()
+
+    async def _read_items(self) -> None:
         state = self._app_state.replicas.get(self.replica_id)
         if not unreadable_words(state):
             try:
@@ -384,17 +387,19 @@ class CanvasPane(ReadingTab):
 
     @work(group="local", exclusive=True)
     async def _upload(self, typed: str) -> None:
-        try:
-            path = local_path(typed, Path.cwd())
-            data = await asyncio.to_thread(read_local, path, CANVAS_LIMIT)
-            upload = await self._canvas_state.upload(path.name, data)
-        except LocalFileError as error:
-            self.path_field.refuse(str(error))
-            return
-        except ClientError as error:
-            self.path_field.refuse(f"{error} {error.next_step}")
-            return
-        self.remove_class("reading")
-        self._end_asking()
-        self.say(uploaded_words(upload))
-        self._read()
+        # Keys that follow are for the list, and for what is in it then.
+        with hold_keys(self, "Uploading"):
+            try:
+                path = local_path(typed, Path.cwd())
+                data = await asyncio.to_thread(read_local, path, CANVAS_LIMIT)
+                upload = await self._canvas_state.upload(path.name, data)
+            except LocalFileError as error:
+                self.path_field.refuse(str(error))
+                return
+            except ClientError as error:
+                self.path_field.refuse(f"{error} {error.next_step}")
+                return
+            self.remove_class("reading")
+            self._end_asking()
+            self.say(uploaded_words(upload))
+            await self._read_items()
