@@ -1,6 +1,7 @@
 """Several chats of a replica."""
 
 import asyncio
+from errno import ENOSPC
 from uuid import UUID
 
 import pytest
@@ -127,6 +128,41 @@ async def test_a_message_refused_after_a_switch_is_the_draft_of_its_chat(
         assert pane.composer.text == "write"
         assert pane.composer.goal_mode
         assert [one.name for one in pane.messages.draft.attachments] == ["notes.txt"]
+
+
+async def test_a_message_refused_after_a_switch_is_not_lost_on_a_full_disk(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = frozen.add("alpha")
+    chat = Chat(id=UUID(int=9), provider="builtin", created_at=START, updated_at=START)
+    state.chats[chat.id] = ChatState(chat, transcript=Transcript([]))
+    refused = asyncio.Event()
+
+    async def send(*_: object, **__: object) -> None:
+        await refused.wait()
+        raise OSError(ENOSPC, "No space left on device")
+
+    def save_draft(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(frozen.app_state.outbox, "send", send)
+    monkeypatch.setattr(frozen.app_state.disk, "save_draft", save_draft)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        pane = frozen.screen.query_one(ChatPane)
+        await eventually(lambda: frozen.focused is pane.composer)
+        first = pane.chat_id
+        await pilot.press(*"write")
+        await pilot.press("enter", "ctrl+pagedown")
+        await eventually(lambda: pane.chat_id == chat.id)
+        refused.set()
+        await eventually(lambda: pane.shown.problem.startswith("not sent"))
+        await eventually(lambda: not any(one.group == "send" for one in frozen.workers))
+        assert pane.shown.problem.startswith("not sent")
+        await pilot.press("ctrl+pageup")
+        await eventually(lambda: pane.chat_id == first)
+        assert pane.composer.text == "write"
 
 
 async def _another(client: Client, desk: Desk, replica_id: UUID) -> UUID:

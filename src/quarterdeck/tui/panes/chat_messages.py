@@ -250,7 +250,10 @@ class ChatMessages:
         try:
             await keeper.keep_soon(text)
         except OSError as error:
-            self._shown.show_problem(f"draft not saved: {error.strerror}. Free some disk space.")
+            if not self._shown.problem:  # such as that the text was not sent
+                self._shown.show_problem(
+                    f"draft not saved: {error.strerror}. Free some disk space."
+                )
 
     def remember(self, text: str) -> None:
         """Add a text to the earlier prompts."""
@@ -345,8 +348,8 @@ class ChatMessages:
             return
         draft.plan_mode = draft.plan_mode or plan_mode
         draft.goal_mode = draft.goal_mode or extras.goal_mode
-        await draft.keeper.keep_soon(f"{text}\n{draft.keeper.text}".rstrip("\n"))
-        shown.show_problem(f"not sent; saved as the other chat's draft: {why}")
+        shown.show_problem(f"not sent; it is in the other chat's draft: {why}")
+        await self._save_draft(draft.keeper, f"{text}\n{draft.keeper.text}".rstrip("\n"))
 
     async def _answer(self, request_id: str, text: str) -> None:
         shown = self._shown
