@@ -26,8 +26,14 @@ FIELDS = ("permission_mode", "model", "thinking_level")
 _CHANGES = ("current_mode_update", "config_option_update")
 
 
-def usual_model(session: AgentSession) -> str | None:
-    """Return the model that an agent uses unless another one is chosen; None when it is not known."""
+def model_in_use(session: AgentSession) -> str | None:
+    """Return the model that an agent uses where the user chose none; None when it is not known.
+
+    The agent's own configuration may name another one than its default.
+    """
+    setting = session.settings.model if isinstance(session, AdjustableSession) else None
+    if setting is not None and setting.current is not None:
+        return setting.current.id
     offer = session.models if isinstance(session, ModelSession) else None
     return offer.default if offer else None
 

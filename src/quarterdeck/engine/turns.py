@@ -33,7 +33,7 @@ from quarterdeck.engine.prompts import with_uploads
 from quarterdeck.engine.questions import Questions
 from quarterdeck.engine.redaction import StreamRedactor
 from quarterdeck.engine.running_turn import Budget, RunningTurn, TurnMeter
-from quarterdeck.engine.settings import SettingsOfChat, usual_model
+from quarterdeck.engine.settings import SettingsOfChat, model_in_use
 from quarterdeck.engine.tasks import TaskOwner
 from quarterdeck.wire.chats import GoalStatus, Interrupted
 from quarterdeck.wire.engine import Answer, AskPerson, ChangeSettings, DeliverMessage, PersonAsked
@@ -384,7 +384,7 @@ class ChatRunner:
             session = self._agent.session
             if session is None:  # it was dropped, and what it did with it
                 return TurnOutcome(StopReason.CANCELLED)
-            self._meter.model = self.chat.model or usual_model(session)
+            self._meter.model = self.chat.model or model_in_use(session)
             await self._agent.keep_checkpoints(message)  # it may have changed files before
             own = Prompt(message_id=str(message.message_id), text="", own_turn=True)
             return await session.prompt(own)
@@ -452,7 +452,7 @@ class ChatRunner:
         """Prompt with the chosen model, which later messages keep unless the agent cannot use it."""
         before = self.chat.model
         await self._choose(chosen)
-        self._meter.model = prompt.model or usual_model(session)
+        self._meter.model = prompt.model or model_in_use(session)
         try:
             outcome = await session.prompt(prompt)
         except AgentUnavailableError:

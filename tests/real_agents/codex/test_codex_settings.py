@@ -8,9 +8,10 @@ import pytest
 
 from quarterdeck.agents.codex.session import CodexSession
 from quarterdeck.agents.port import AgentError, Prompt, StopReason
+from quarterdeck.engine.settings import model_in_use
 from quarterdeck.wire.chats import ChatSetting
 from quarterdeck.wire.history import NOTED_STATE, AgentEvent
-from tests.real_agents.codex.place import Place, configuration
+from tests.real_agents.codex.place import MODEL, Place, configuration
 
 pytestmark = pytest.mark.long
 
@@ -38,6 +39,14 @@ async def touches(place: Place, session: CodexSession, name: str, **more: Any) -
         await asyncio.wait({turn}, timeout=0.05)
     assert (await turn).error is None
     return (place.directory / name).exists()
+
+
+async def test_the_model_of_the_configuration_is_in_use_not_the_default(place: Place) -> None:
+    session = await place.open()
+    await session.prompt(prompt("say x"))
+    assert place.model.requests[-1].body["model"] == MODEL
+    assert session.models is not None and session.models.default != MODEL
+    assert model_in_use(session) == MODEL
 
 
 async def test_permission_modes_decide_what_is_asked(place: Place) -> None:
