@@ -6,13 +6,15 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 PROC = Path("/proc")
 
 
-class ProcessStat(NamedTuple):
+@dataclass(frozen=True)
+class ProcessStat:
     """`state` is a letter; `started` is in clock ticks since the machine booted."""
 
     state: str
@@ -71,7 +73,8 @@ def read_environment(pid: int) -> list[bytes]:
         return []
 
 
-class ProcessRef(NamedTuple):
+@dataclass(frozen=True)
+class ProcessRef:
     """A process, identified so that no later one can be mistaken for it.
 
     `started` is in clock ticks since the machine booted, as in `/proc/PID/stat`.
