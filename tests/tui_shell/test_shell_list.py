@@ -8,6 +8,7 @@ from textual import events
 from textual.dom import DOMNode
 
 from quarterdeck.store.signals import ListChanged
+from quarterdeck.tui.panes.replica import ReplicaPane
 from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.text import wrapped
 from quarterdeck.tui.widgets.composer import Composer
@@ -50,6 +51,28 @@ async def test_the_list_stays_beside_the_words_in_a_narrow_window(frozen: Frozen
     async with frozen.run_test(size=(50, 20)) as pilot:
         await pilot.press("slash", *"fix")
         assert "fix-login" in screen_text(frozen)
+
+
+async def test_a_window_that_gets_wider_shows_the_replica_under_the_cursor(
+    frozen: FrozenCockpit,
+) -> None:
+    frozen.add("one")
+    frozen.add("two")
+    async with frozen.run_test(size=(50, 20)) as pilot:
+        await pilot.press("down")
+        assert not frozen.screen.query(ReplicaPane)
+        await pilot.resize_terminal(100, 30)
+        await eventually(lambda: shown(frozen) == "two")
+        await pilot.resize_terminal(50, 20)
+        await pilot.press("up")
+        await pilot.resize_terminal(100, 30)
+        await eventually(lambda: shown(frozen) == "one")
+
+
+def shown(cockpit: FrozenCockpit) -> str:
+    """The name of the replica that is shown next to the list."""
+    panes = cockpit.screen.query(ReplicaPane)
+    return cockpit.app_state.replicas[panes.first().replica_id].name if panes else ""
 
 
 @pytest.mark.long

@@ -223,6 +223,13 @@ class MainScreen(CommandScreen):
 
     def on_resize(self) -> None:
         self._show_info()
+        if self.listing.selected is not None:
+            self.call_next(self._follow_cursor)  # once the new width is known
+
+    async def _follow_cursor(self) -> None:
+        """Show the replica under the cursor next to the list, where there is room for it."""
+        if not self._is_closing and not self._in_table and not self.has_class("-narrow"):
+            await self._beside.follow(self.listing.selected)
 
     @property
     def _shows_info(self) -> bool:
@@ -416,10 +423,8 @@ class MainScreen(CommandScreen):
         if self._is_closing:
             return
         self._show_keys()
-        replica_id = event.replica_id
-        if replica_id != self.listing.selected or self.has_class("-narrow") or self._in_table:
-            return
-        await self._beside.follow(replica_id)
+        if event.replica_id == self.listing.selected:
+            await self._follow_cursor()
 
     @on(TabPane.Left)
     async def _tab_left(self, event: TabPane.Left) -> None:
@@ -453,8 +458,7 @@ class MainScreen(CommandScreen):
         """Give the list the whole width for a table, or show a replica next to it again."""
         self._change_view(table=not self._services.list_view.table)
         self._show_table()
-        if not self._in_table and not self.has_class("-narrow"):
-            await self._beside.follow(self.listing.selected)
+        await self._follow_cursor()
 
     def action_sort_by(self, step: int) -> None:
         """Sort by another column."""
