@@ -80,9 +80,9 @@ def what_goes(states: Sequence[ReplicaState]) -> str:
     """Return a sentence about the work that is lost when they are deleted."""
     pairs = [state.changed_lines for state in states]
     added, removed = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
-    changes = f", with +{added} -{removed} changed lines" if added or removed else ""
-    if words := work_words(states):
-        changes += f", {words}"
+    lines = f"+{added} -{removed} changed lines" if added or removed else ""
+    inside = ", ".join(filter(None, (lines, work_words(states))))
+    changes = f" ({inside})" if inside else ""
     if len(states) == 1:
         whose = f"This permanently deletes the sandbox, files{changes}, terminals and history. "
     else:
