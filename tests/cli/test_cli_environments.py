@@ -105,6 +105,8 @@ def test_parts_from_the_command_line(qd, refused, tmp_path):
     }
     allowed = [one["personal_override_allowed"] for one in shown["environment_variables"]]
     assert allowed == [False, False, True]
+    pair = refused("env", "variables", "set", "web", "B=s3cret", stdin="")
+    assert pair[0] == 2 and "Give the key alone" in pair[1] and "s3cret" not in pair[1]
     assert "nothing was removed" in refused("env", "variables", "rm", "web", "A", "NO")[1]
     qd("env", "variables", "rm", "web", "A")
 

@@ -94,6 +94,13 @@ def test_bad_input_gets_a_sentence_and_its_exit_code(deck, line, code, told):
     assert "Traceback" not in ended.err
 
 
+def test_a_command_of_replicas_is_suggested_where_their_word_is_missing(deck):
+    for given, meant in ("ls", "replica ls"), ("list", "replica ls"), ("pus", "replica push"):
+        ended = deck.qd(given)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"Did you mean {meant}?" in ended.err
+
+
 def test_exec(deck):
     assert deck.qd("replica", "exec", "probe", "--", "cat", "README").out == "A shop.\n"
     assert deck.qd("replica", "exec", "probe", "--", "echo $((6*7)); exit 0").out == "42\n"

@@ -65,13 +65,20 @@ class LazyGroup(click.Group):
         except click.UsageError as e:
             if args[0].startswith("-"):
                 raise
-            close = _closest(args[0], self.verbs)
+            close = _closest(args[0], self.verbs) or self._of_replicas(ctx, args[0])
             help = f" Did you mean {close}?" if close else ""
             if not close and len(self.verbs) <= MOST_LISTED:
                 help = f" Its commands are {', '.join(self.verbs)}."
             raise click.UsageError(f"There is no command {args[0]!r}.{help}", ctx) from e
 
+    def _of_replicas(self, ctx: click.Context, word: str) -> str | None:
+        """Return the command of replicas that a word without `replica` may mean."""
+        replicas = self.get_command(ctx, REPLICAS)
+        close = _closest(word, replicas.verbs) if isinstance(replicas, LazyGroup) else None
+        return close and f"{REPLICAS} {close}"
 
+
+REPLICAS = "replica"
 MOST_LISTED = 10
 """Commands of a group that are listed in an error."""
 OTHER_WORDS = {

@@ -165,6 +165,11 @@ def set_variable(
     empty: bool,
 ) -> None:
     """Set one variable; on a terminal, the value is read from a hidden prompt."""
+    if "=" in key:
+        raise UsageError(
+            f"{key.partition('=')[0]}=… is not a key.",
+            "Give the key alone: the value is read from a prompt or stdin, so no history keeps it.",
+        )
     text = read_text(source) if source else read_secret(f"Value of {key}")
     value = require_content(text, empty)
 
