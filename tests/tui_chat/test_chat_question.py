@@ -383,6 +383,7 @@ async def test_an_agent_is_called_as_the_configuration_file_calls_it(
         assert [app_state.agent_name(id) for id in ("builtin", "codex")] == [robot.name, "codex"]
         chat = shown.chat
         assert chat is not None
+        await eventually(lambda: chat.transcript is not None, "the history")
         chat.record.awaiting_input = True
         said(app_state.replicas[shown.shown.replica_id], ask(Story()).events)
         app_state.publish(ChatChange(shown.shown.replica_id, chat.id))
