@@ -67,6 +67,11 @@ def test_a_full_disk_keeps_what_the_file_had(tmp_path: Path) -> None:
     _output_file("after", None, pipe)
     assert os.read(reading, 100) == b"after"
     os.close(reading)
+    ends = os.pipe()
+    _output_file("after", None, Path(f"/dev/fd/{ends[1]}"))
+    assert os.read(ends[0], 100) == b"after"
+    for end in ends:
+        os.close(end)
 
 
 @pytest.mark.long

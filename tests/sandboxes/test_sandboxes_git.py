@@ -66,5 +66,5 @@ async def test_endless_output_is_not_kept(
 ) -> None:
     monkeypatch.setattr(module, "OUTPUT_LIMIT", 1 << 20, raising=False)
     endless = f"alias.endless=!yes | head -c 100000000 >&{stream}"
-    with pytest.raises(SourceGitError, match="git wrote more than 1048576 bytes"):
+    with pytest.raises(SourceGitError, match="wrote more than 1 MiB"):
         await GitRunner(tmp_path / "gitconfig").run("-c", endless, "endless", directory=tmp_path)

@@ -145,7 +145,7 @@ async def test_a_user_in_an_address_is_no_password(driver: ProcessDriver) -> Non
 
 @pytest.mark.parametrize(
     "url",
-    ["ssh://$(x)/a", "ssh://a;x;@h.example/a", "git+ssh://h|x/a"],
+    ["ssh://$(x)/a", "ssh://a;x;@h.example/a", "git+ssh://h|x/a", "ssh://git@x$IFS-esh/a"],
 )
 async def test_a_user_or_host_is_no_command(url: str) -> None:
     """A `ProxyCommand` of the user's SSH configuration gives both to a shell."""

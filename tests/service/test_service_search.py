@@ -258,6 +258,15 @@ def test_a_long_text_is_indexed_in_pieces() -> None:
     assert all(len(one.text) <= indexer.PIECE for one in texts)
 
 
+def test_a_listing_is_not_cut_within_a_name() -> None:
+    turn = indexer.TurnTexts()
+    listing = "".join(f"mod{n}/core.py\n" for n in range(300))
+    turn.add(7, "2026-01-01T00:00:00.000Z", agent(listing.rstrip()))
+    texts = [one.text for one in turn.texts()]
+    assert len(texts) > 1
+    assert [name for text in texts for name in text.split()] == listing.split()
+
+
 def test_an_excerpt_shows_the_first_match_on_one_line() -> None:
     query = SearchQuery.read("needle hay")
     line, matches = query.excerpt("much\n" * 50 + "the  Needle\nin haystack" + " more" * 99)

@@ -456,7 +456,9 @@ async def _read(stream: asyncio.StreamReader | None) -> bytes:
     while chunk := await stream.read(1 << 16):
         output += chunk
         if len(output) > OUTPUT_LIMIT:
-            raise SourceGitError(f"git wrote more than {OUTPUT_LIMIT} bytes")
+            raise SourceGitError(
+                f"the other side, or git, wrote more than {OUTPUT_LIMIT >> 20} MiB of references or messages"
+            )
     return bytes(output)
 
 

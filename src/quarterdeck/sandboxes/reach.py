@@ -10,7 +10,7 @@ from quarterdeck.sandboxes.sources import local_path, without_password
 
 _PORTS = {"http": 80, "https": 443}
 _SCP_HOST = re.compile(r"(?:[^@/:]+@)?(\[[^\]]+\]|[^@/:]+):")
-_COMMAND = re.compile(r"[\s\0'`\";&<>|(){}]")
+_COMMAND = re.compile(r"[\s\0'`\";&<>|(){}$\\]")
 """No part of a user or host. A command of the user's SSH configuration may contain either, and OpenSSH
 before 9.6 gives them to the shell as they are."""
 _NOWHERE = "255.255.255.255"

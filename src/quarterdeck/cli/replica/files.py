@@ -65,10 +65,10 @@ def _output_file(content: str | None, encoded: str | None, output: Path | None) 
     if output is not None:
         data = _decoded(content, encoded)
         try:
-            target = output.resolve()
-            if target.exists() and not target.is_file():  # such as a pipe
-                target.write_bytes(data)
+            if output.exists() and not output.is_file():  # such as a pipe
+                output.write_bytes(data)
             else:
+                target = output.resolve()
                 mode = target.stat().st_mode & 0o777 if target.exists() else None
                 write_file(target, data, mode=mode, durable=False)
         except OSError as e:

@@ -64,7 +64,12 @@ def _typed(error: DBAPIError) -> StorageError:
         )
     if code in _LOCKED or state in _PG_LOCKED:
         return DatabaseLockedError(_locked_message(error))
-    if code in _READ_ONLY or state == _PG_READ_ONLY:
+    if code in _READ_ONLY:
+        return DatabaseReadOnlyError(
+            "The service's database can only be read, not written. Check the owner of its file, and "
+            "whether its disk is mounted read-only."
+        )
+    if state == _PG_READ_ONLY:
         return DatabaseReadOnlyError(
             "The service's database can only be read now, not written. Try again later."
         )

@@ -55,7 +55,7 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 
 RESTING = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ARCHIVED)
 TOLD = (WorkspaceStatus.PREPARING, WorkspaceStatus.ARCHIVED)
-"""The states that a replica enters while clients need not follow its own events."""
+"""Also told in the stream of changes: a client may not follow this replica's own events then."""
 
 
 def append_status_event(

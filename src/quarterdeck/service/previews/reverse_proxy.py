@@ -291,10 +291,14 @@ async def _pass_on(
         raise PreviewRefusedError(502, f"{name} did not answer with HTTP.") from e
     finally:
         writer.close()
-        if (
-            writer.transport.get_write_buffer_size()
-        ):  # else it is closed when the program reads that
-            asyncio.get_running_loop().call_later(STALL_SECONDS, writer.transport.abort)
+        # What the program has not read keeps the connection open.
+        if writer.transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(STALL_SECONDS, _abort, writer)
+
+
+def _abort(writer: asyncio.StreamWriter) -> None:
+    if writer.transport.get_write_buffer_size():  # else it has ended meanwhile
+        writer.transport.abort()
 
 
 async def _find(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -30,6 +31,7 @@ from quarterdeck.wire.history import AgentEventType
 
 log = logging.getLogger(__name__)
 
+_GAP = re.compile(r"\s")
 PIECE = 16_000
 """Most characters of one indexed text; a longer one is indexed in pieces."""
 PLACES = 255
@@ -181,7 +183,8 @@ def _pieces(text: str, most: int = PIECE) -> Iterator[str]:
     while text:
         cut = len(text)
         if cut > most:
-            cut = text.rfind(" ", most // 2, most) + 1 or most
+            gaps = list(_GAP.finditer(text, most // 2, most))
+            cut = gaps[-1].end() if gaps else most
         piece, text = text[:cut], text[cut:]
         if max(Counter(words_of(piece)).values(), default=0) > PLACES:
             yield from _pieces(piece, cut // 2)

@@ -402,4 +402,5 @@ class CanvasPane(ReadingTab):
             self.remove_class("reading")
             self._end_asking()
             self.say(uploaded_words(upload))
+            self.workers.cancel_group(self, "read")  # it may answer later, with less
             await self._read_items()

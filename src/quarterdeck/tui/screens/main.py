@@ -223,8 +223,9 @@ class MainScreen(CommandScreen):
 
     def on_resize(self) -> None:
         self._show_info()
-        if self.listing.selected is not None:
-            self.call_next(self._follow_cursor)  # once the new width is known
+        # The class is that of the width before; a pane with the focus stays.
+        if self.has_class("-narrow") and not self.has_class("in-pane"):
+            self.call_next(self._follow_cursor)
 
     async def _follow_cursor(self) -> None:
         """Show the replica under the cursor next to the list, where there is room for it."""
