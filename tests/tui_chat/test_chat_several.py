@@ -1,6 +1,7 @@
 """Several chats of a replica."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from errno import ENOSPC
 from uuid import UUID
 
@@ -96,19 +97,29 @@ async def test_the_reader_finds_their_place_again(live: Installation) -> None:
         assert pane(desk).transcript.reading_position == stood
 
 
+def second_chat_of_a_replica(frozen: FrozenCockpit) -> Chat:
+    chat = Chat(id=UUID(int=9), provider="builtin", created_at=START, updated_at=START)
+    frozen.add("alpha").chats[chat.id] = ChatState(chat, transcript=Transcript([]))
+    return chat
+
+
+def refusing(error: Exception, when: asyncio.Event) -> Callable[..., Awaitable[None]]:
+    """Sends nothing: raises the error once `when` is set."""
+
+    async def send(*_: object, **__: object) -> None:
+        await when.wait()
+        raise error
+
+    return send
+
+
 async def test_a_message_refused_after_a_switch_is_the_draft_of_its_chat(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = frozen.add("alpha")
-    chat = Chat(id=UUID(int=9), provider="builtin", created_at=START, updated_at=START)
-    state.chats[chat.id] = ChatState(chat, transcript=Transcript([]))
     refused = asyncio.Event()
-
-    async def send(*_: object, **__: object) -> None:
-        await refused.wait()
-        raise ClientError("too much", next_step="Send less.")
-
-    monkeypatch.setattr(frozen.app_state.outbox, "send", send)
+    chat = second_chat_of_a_replica(frozen)
+    error = ClientError("too much", next_step="Send less.")
+    monkeypatch.setattr(frozen.app_state.outbox, "send", refusing(error, refused))
     async with frozen.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         await pilot.press("enter")
@@ -133,19 +144,14 @@ async def test_a_message_refused_after_a_switch_is_the_draft_of_its_chat(
 async def test_a_message_refused_after_a_switch_is_not_lost_on_a_full_disk(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = frozen.add("alpha")
-    chat = Chat(id=UUID(int=9), provider="builtin", created_at=START, updated_at=START)
-    state.chats[chat.id] = ChatState(chat, transcript=Transcript([]))
     refused = asyncio.Event()
-
-    async def send(*_: object, **__: object) -> None:
-        await refused.wait()
-        raise OSError(ENOSPC, "No space left on device")
+    chat = second_chat_of_a_replica(frozen)
+    full = OSError(ENOSPC, "No space left on device")
+    monkeypatch.setattr(frozen.app_state.outbox, "send", refusing(full, refused))
 
     def save_draft(*_: object) -> None:
-        raise OSError(ENOSPC, "No space left on device")
+        raise full
 
-    monkeypatch.setattr(frozen.app_state.outbox, "send", send)
     monkeypatch.setattr(frozen.app_state.disk, "save_draft", save_draft)
     async with frozen.run_test(size=(100, 30)) as pilot:
         await pilot.pause()

@@ -457,7 +457,7 @@ async def _read(stream: asyncio.StreamReader | None) -> bytes:
         output += chunk
         if len(output) > OUTPUT_LIMIT:
             raise SourceGitError(
-                f"the other side, or git, wrote more than {OUTPUT_LIMIT >> 20} MiB of references or messages"
+                f"the other side, or git, wrote more than {OUTPUT_LIMIT >> 20} MiB"
             )
     return bytes(output)
 

@@ -342,10 +342,8 @@ async def _exchange(
             headers=for_upstream(request.headers.raw_items(), address, port),
         )
     )
-    async with _racing(_pass_body(client, program), _pass_answer(program, client, address)) as (
-        sending,
-        answering,
-    ):
+    passing = _pass_body(client, program), _pass_answer(program, client, address)
+    async with _racing(*passing) as (sending, answering):
         left = not answering.done() and not isinstance(sending.exception(), ConnectionError)
         if left and sending.result():
             return False

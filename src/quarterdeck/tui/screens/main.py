@@ -234,9 +234,7 @@ class MainScreen(CommandScreen):
 
     @property
     def _shows_info(self) -> bool:
-        if self._with_info is None:
-            return self.size.width >= INFO_COLUMNS
-        return self._with_info
+        return self.size.width >= INFO_COLUMNS if self._with_info is None else self._with_info
 
     def _show_info(self) -> None:
         """Show the panel next to the replica, where there is room for it and it is enabled."""
@@ -421,11 +419,10 @@ class MainScreen(CommandScreen):
 
     @on(ReplicaListView.Highlighted)
     async def _highlighted(self, event: ReplicaListView.Highlighted) -> None:
-        if self._is_closing:
-            return
-        self._show_keys()
-        if event.replica_id == self.listing.selected:
-            await self._follow_cursor()
+        if not self._is_closing:
+            self._show_keys()
+            if event.replica_id == self.listing.selected:
+                await self._follow_cursor()
 
     @on(TabPane.Left)
     async def _tab_left(self, event: TabPane.Left) -> None:
