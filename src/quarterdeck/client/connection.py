@@ -29,6 +29,7 @@ from quarterdeck.client.errors import (
     ProtocolError,
     UnreachableError,
 )
+from quarterdeck.client.local_transport import LocalTransport
 from quarterdeck.client.names import NEUTRAL, WireNames
 from quarterdeck.local.addresses import without_password
 from quarterdeck.local.sockets import socket_address
@@ -400,9 +401,9 @@ class HttpConnection(AsyncResource):
     def _network(self) -> httpx.AsyncBaseTransport | None:
         if self._socket is not None:
             address = self._resources.enter_context(socket_address(self._socket))
-            return httpx.AsyncHTTPTransport(uds=address, verify=False, limits=LIMITS)
+            return LocalTransport(address, LIMITS)
         if _is_plain_loopback(self._base_url):
-            return httpx.AsyncHTTPTransport(verify=False, limits=LIMITS, trust_env=False)
+            return LocalTransport(None, LIMITS)
         if self._ca is not None:
             return httpx.AsyncHTTPTransport(verify=pinned_context(self._ca), limits=LIMITS)
         return None

@@ -1,0 +1,200 @@
+"""Plain HTTP/1.1 to a service on this machine, over a unix socket or loopback.
+
+The transport that httpx has of its own imports httpcore and anyio with the first request. That takes about
+30 ms, a sixteenth of the cockpit's start, and 3 MB of memory. With TLS or a proxy it is used all the same.
+The protocol is h11's in both.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, contextmanager, suppress
+from time import monotonic
+from typing import cast
+
+import h11
+import httpx
+
+READ_BYTES = 64 << 10
+HEAD_BYTES = 100 << 10
+"""Most bytes of an answer's head."""
+
+
+class LocalTransport(httpx.AsyncBaseTransport):
+    """One connection for each request under way; idle ones are used again."""
+
+    def __init__(self, address: str | None, limits: httpx.Limits) -> None:
+        """`address` is that of a unix socket; without one a request's own host is connected to."""
+        self._address = address
+        self._most_idle = limits.max_keepalive_connections or 0
+        self._idle_seconds = limits.keepalive_expiry or 0.0
+        self._idle: list[_Connection] = []
+        self._open: set[_Connection] = set()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; return its answer, whose body is read as it is iterated.
+
+        Raises:
+            httpx.TransportError: as the transport of httpx does.
+        """
+        connection = await self._reusable() or await self._connect(request)
+        try:
+            await connection.send(request)
+            head = await connection.head()
+        except BaseException:
+            await self._drop(connection)
+            raise
+        return httpx.Response(
+            head.status_code,
+            headers=head.headers.raw_items(),
+            stream=_Body(self, connection),
+            extensions={
+                "http_version": b"HTTP/" + head.http_version,
+                "reason_phrase": bytes(head.reason),
+            },
+        )
+
+    async def aclose(self) -> None:
+        for connection in list(self._open):
+            await self._drop(connection)
+
+    async def release(self, connection: "_Connection") -> None:
+        """Keep a connection for the next request, if its answer was read to the end; close it otherwise."""
+        if connection.next_cycle() and len(self._idle) < self._most_idle:
+            self._idle.append(connection)
+        else:
+            await self._drop(connection)
+
+    async def _drop(self, connection: "_Connection") -> None:
+        self._open.discard(connection)
+        await connection.aclose()
+
+    async def _reusable(self) -> "_Connection | None":
+        known, self._idle = self._idle, []
+        for connection in known:
+            if connection.is_usable(self._idle_seconds):
+                self._idle.append(connection)
+            else:
+                await self._drop(connection)
+        return self._idle.pop() if self._idle else None
+
+    async def _connect(self, request: httpx.Request) -> "_Connection":
+        url, seconds = request.url, _seconds(request, "connect")
+        with _told(httpx.ConnectError, httpx.ConnectTimeout):
+            async with asyncio.timeout(seconds):
+                if self._address is not None:
+                    streams = await asyncio.open_unix_connection(self._address)
+                else:
+                    streams = await asyncio.open_connection(url.host, url.port or 80)
+        connection = _Connection(*streams)
+        self._open.add(connection)
+        return connection
+
+
+class _Connection:
+    """A connection and what h11 knows of it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._protocol = h11.Connection(h11.CLIENT, HEAD_BYTES)
+        self._read_seconds: float | None = None
+        self._idle_since = 0.0
+
+    async def send(self, request: httpx.Request) -> None:
+        """Send a request with its body; an answer may come before the end of that."""
+        self._read_seconds = _seconds(request, "read")
+        seconds = _seconds(request, "write")
+        with _told(httpx.WriteError, httpx.WriteTimeout):
+            head = h11.Request(
+                method=request.method, target=request.url.raw_path, headers=request.headers.raw
+            )
+            self._writer.write(self._protocol.send(head) or b"")
+        body = cast(httpx.AsyncByteStream, request.stream)
+        with suppress(httpx.WriteError):  # a server that refuses a body may close, and has answered
+            async for part in body:
+                await self._write(h11.Data(part), seconds)
+            await self._write(h11.EndOfMessage(), seconds)
+
+    async def _write(self, event: h11.Event, seconds: float | None) -> None:
+        with _told(httpx.WriteError, httpx.WriteTimeout):
+            self._writer.write(self._protocol.send(event) or b"")
+            async with asyncio.timeout(seconds):
+                await self._writer.drain()
+
+    async def head(self) -> h11.Response:
+        """Return the head of the answer."""
+        while not isinstance(event := await self._next(), h11.Response):
+            pass
+        return event
+
+    async def body(self) -> AsyncGenerator[bytes]:
+        """Yield the body of the answer in parts."""
+        while isinstance(event := await self._next(), h11.Data):
+            yield bytes(event.data)
+
+    async def _next(self) -> h11.Event:
+        with _told(httpx.ReadError, httpx.ReadTimeout):
+            while (event := self._protocol.next_event()) is h11.NEED_DATA:
+                async with asyncio.timeout(self._read_seconds):
+                    data = await self._reader.read(READ_BYTES)
+                if not data and self._protocol.their_state is h11.SEND_RESPONSE:
+                    raise httpx.RemoteProtocolError(
+                        "Server disconnected without sending a response."
+                    )
+                self._protocol.receive_data(data)
+        return cast(h11.Event, event)
+
+    def next_cycle(self) -> bool:
+        """Be ready for another request; false where this was the last."""
+        if self._protocol.our_state is not h11.DONE or self._protocol.their_state is not h11.DONE:
+            return False
+        self._protocol.start_next_cycle()
+        self._idle_since = monotonic()
+        return True
+
+    def is_usable(self, idle_seconds: float) -> bool:
+        """Return whether an idle connection is still open and fresh."""
+        fresh = monotonic() - self._idle_since < idle_seconds
+        return fresh and not self._reader.at_eof() and not self._writer.is_closing()
+
+    async def aclose(self) -> None:
+        """Close the connection without sending what waits to be sent."""
+        self._writer.transport.abort()
+        with suppress(OSError):  # the other side broke it
+            await self._writer.wait_closed()
+
+
+class _Body(httpx.AsyncByteStream):
+    def __init__(self, transport: LocalTransport, connection: _Connection) -> None:
+        self._transport = transport
+        self._connection: _Connection | None = connection
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        assert self._connection is not None
+        async with aclosing(self._connection.body()) as parts:
+            async for part in parts:
+                yield part
+
+    async def aclose(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await self._transport.release(connection)
+
+
+def _seconds(request: httpx.Request, of: str) -> float | None:
+    return request.extensions.get("timeout", {}).get(of)
+
+
+@contextmanager
+def _told(broken: type[httpx.NetworkError], late: type[httpx.TimeoutException]) -> Generator[None]:
+    """Raise what httpx raises."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise late(str(error)) from error
+    except OSError as error:
+        raise broken(str(error)) from error
+    except h11.RemoteProtocolError as error:
+        raise httpx.RemoteProtocolError(str(error)) from error
+    except h11.LocalProtocolError as error:
+        raise httpx.LocalProtocolError(str(error)) from error
