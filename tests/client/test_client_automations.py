@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 
 from quarterdeck.client import Client
-from quarterdeck.client.automations import AutomationsApi
 from quarterdeck.client.errors import NotFoundError
 from quarterdeck.client.stream_events import ConnectionLost, ConnectionRestored, Received
+from quarterdeck.client.streams import ChangesApi
 from quarterdeck.wire.automation_runs import PullRequestRef, ReportCheck, TriggerAutomation
 from quarterdeck.wire.automations import ChangeAutomation, CreateAutomation
 
@@ -200,7 +200,7 @@ async def test_the_stream_says_when_it_is_open_and_goes_on_where_it_was(
     async with (
         tiny_server(script) as server,
         connect(server) as connection,
-        AutomationsApi(connection, quick).events() as stream,
+        ChangesApi(connection, quick).stream() as stream,
     ):
         items = [await anext(stream) for _ in range(6)]
     assert [type(one) for one in items] == [
@@ -224,7 +224,7 @@ async def test_a_refused_stream_is_raised(tiny_server: Any, connect: Any) -> Non
     async with (
         tiny_server(script) as server,
         connect(server) as connection,
-        AutomationsApi(connection).events(4) as stream,
+        ChangesApi(connection).stream(4) as stream,
     ):
         with pytest.raises(NotFoundError):
             await anext(stream)

@@ -208,7 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I8", "POST /v1/automations automations.create", AUTOMATED),
     _of(
         "own",
-        "GET /v1/automations/events automations.events",
+        "GET /v1/automations/events changes.stream",
         "client/test_client_automations.py",
     ),
     _of("I8", f"GET {AUTOMATION} automations.get", AUTOMATED),

@@ -1,9 +1,11 @@
 """Automations in the store: what is followed, told, ordered and done."""
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import httpx
 import pytest
 
 from quarterdeck.client.errors import ClientError
@@ -22,7 +24,7 @@ def service() -> AutomationService:
 async def known(watched: Watched, id: str) -> AutomationState:
     """The state of an automation, followed and read after what the test put there."""
     automations = watched.deck.automations
-    await watched.until(lambda: automations.live and automations.complete, "the automations")
+    await watched.until(lambda: automations.live, "the feed of changes")
     await automations.refresh()
     return automations.states[UUID(id)]
 
@@ -349,3 +351,40 @@ async def test_what_is_approved_canceled_and_rotated_is_known_at_once(
     assert state.standing == Standing.WAITING
     await commands.rotate_webhook(state.id)
     assert state.record.webhook_token == "another"
+
+
+async def test_without_automations_nothing_is_kept_until_there_is_one(
+    watched: Watched, service: AutomationService
+) -> None:
+    await watched.until(lambda: watched.deck.changes.live, "the feed of changes")
+    assert watched.deck.known_automations is None
+    id = service.put(automation("first"))
+    service.tell(1, "automation.changed", automation_id=id)
+    await watched.until(lambda: UUID(id) in watched.deck.automations.states, "the first automation")
+
+
+async def test_an_automation_that_comes_while_the_list_is_read_stays(
+    watched: Watched, service: AutomationService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = await known(watched, service.put(automation("old")))
+    listed, released = asyncio.Event(), asyncio.Event()
+    answer = service.handle_async_request
+
+    async def late(request: httpx.Request) -> httpx.Response:
+        response = await answer(request)
+        if request.url.path == "/v1/automations":
+            listed.set()
+            await released.wait()
+        return response
+
+    monkeypatch.setattr(service, "handle_async_request", late)
+    del service.automations[str(state.id)]
+    automations = watched.deck.automations
+    reading = asyncio.create_task(automations.refresh())
+    await listed.wait()
+    new = UUID(service.put(automation("new")))
+    service.tell(1, "automation.changed", automation_id=str(new))
+    await watched.until(lambda: new in automations.states, "the new one")
+    released.set()
+    await reading
+    assert list(automations.states) == [new]

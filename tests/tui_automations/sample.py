@@ -35,7 +35,7 @@ def add(app: FrozenCockpit, name: str, *runs: Execution, **fields: Any) -> Autom
     history = RunPages(list(runs), 1, more=False, total=len(runs))
     state = AutomationState(record, runs[0] if runs else None, history)
     automations.states[record.id] = state
-    automations.listed = automations.live = automations.complete = True
+    automations.listed = automations.complete = app.app_state.changes.live = True
     for run in runs:
         run.automation_id = record.id
     return state

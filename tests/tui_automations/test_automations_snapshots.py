@@ -61,7 +61,7 @@ def test_runs_in_a_narrow_window(snap_compare: Any, frozen: FrozenCockpit) -> No
 
 @pytest.mark.parametrize("size", [(80, 24), NARROW], ids=["80x24", "50x20"])
 def test_first_start(snap_compare: Any, frozen: FrozenCockpit, size: tuple[int, int]) -> None:
-    frozen.app_state.automations.listed = frozen.app_state.automations.live = True
+    frozen.app_state.automations.listed = frozen.app_state.changes.live = True
     wait = press("a", until="No automations yet")
     assert snap_compare(frozen, terminal_size=size, run_before=wait)
 

@@ -13,9 +13,7 @@ from uuid import UUID
 from pydantic import RootModel
 
 from quarterdeck.client.connection import HttpConnection
-from quarterdeck.client.error_mapping import STREAM_PACE, Backoff
 from quarterdeck.client.paths import segment
-from quarterdeck.client.streams import EventCursor, EventStream, ResumingStream
 from quarterdeck.wire.automation_runs import (
     Accepted,
     CheckReported,
@@ -57,9 +55,8 @@ def _signature(secret: str, body: bytes) -> dict[str, str]:
 class AutomationsApi:
     """`/v1/automations`."""
 
-    def __init__(self, connection: HttpConnection, pace: Backoff = STREAM_PACE) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
-        self._pace = pace
 
     async def list(
         self,
@@ -222,16 +219,6 @@ class AutomationsApi:
             body=_Payload(payload),
             keyless=True,
             sign=partial(_signature, secret) if secret else None,
-        )
-
-    def events(self, after: int | None = None) -> EventStream:
-        """Return the events of automations and runs: after an index, then live; without one, live only.
-
-        Yields as the stream of a replica does, and a `ConnectionRestored` at its first connection too:
-        reading the automations then misses nothing. Types are those of `AutomationEventType`.
-        """
-        return ResumingStream(
-            self._connection, f"{PATH}/events", EventCursor(after), self._pace, announced=True
         )
 
     async def report_check(self, check_run_id: str, report: ReportCheck) -> CheckReported:

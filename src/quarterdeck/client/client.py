@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from quarterdeck.client.inside import CanvasApi, ExecApi, FilesApi, HooksApi, PreviewsApi
     from quarterdeck.client.replicas import ReplicasApi
-    from quarterdeck.client.streams import EventsApi
+    from quarterdeck.client.streams import ChangesApi, EventsApi
     from quarterdeck.client.terminals import TerminalsApi
 
 _RESOURCES = {
@@ -68,6 +68,7 @@ _RESOURCES = {
     "hook_logs": ("inside", "HooksApi"),
     "exec": ("inside", "ExecApi"),
     "events": ("streams", "EventsApi"),
+    "changes": ("streams", "ChangesApi"),
     "terminals": ("terminals", "TerminalsApi"),
     "canvas": ("inside", "CanvasApi"),
     "files": ("inside", "FilesApi"),
@@ -112,6 +113,7 @@ class Client(AsyncResource):
     hook_logs: "HooksApi"
     exec: "ExecApi"
     events: "EventsApi"
+    changes: "ChangesApi"
     terminals: "TerminalsApi"
     canvas: "CanvasApi"
     files: "FilesApi"

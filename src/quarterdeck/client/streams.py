@@ -27,6 +27,7 @@ from quarterdeck.client.stream_events import (
     Malformed,
     Received,
 )
+from quarterdeck.wire.base import Record
 from quarterdeck.wire.events import Event
 from quarterdeck.wire.json_size import with_bounded_integers
 
@@ -174,6 +175,36 @@ class EventsApi:
         return ResumingStream(
             self._connection, f"/v1/replica/{replica_id}/events", EventCursor(after), self._pace
         )
+
+
+class ChangesApi:
+    """`/v1/automations/events`: changes of automations, of their runs, and of the list of replicas."""
+
+    def __init__(self, connection: HttpConnection, pace: Backoff = STREAM_PACE) -> None:
+        self._connection = connection
+        self._pace = pace
+
+    def stream(self, after: int | None = None) -> EventStream:
+        """Return the changes after an index, then live; without one, live only.
+
+        Yields as the stream of a replica does, and a `ConnectionRestored` at its first connection too:
+        what is read then misses nothing. Types are those of `AutomationEventType`.
+        """
+        path = "/v1/automations/events"
+        return ResumingStream(
+            self._connection, path, EventCursor(after), self._pace, announced=True
+        )
+
+    async def has_automations(self) -> bool:
+        """Return whether there are automations, without the models that reading them needs."""
+        found = await self._connection.call("GET", "/v1/automations", _Counted, query={"limit": 1})
+        return found.total > 0
+
+
+class _Counted(Record):
+    """How many records a list has."""
+
+    total: int
 
 
 class EventCursor:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quarterdeck.client.errors import ClientError, NotConnectedError
-from quarterdeck.store.automations import AutomationStore
+from quarterdeck.store.changes import ChangeFeed
 from quarterdeck.store.chats import ChatCommands, ChatState
 from quarterdeck.store.commands import Commands
 from quarterdeck.store.connection_monitor import ConnectionMonitor, Revive
@@ -34,6 +34,7 @@ from quarterdeck.wire.replicas import Replica
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
+    from quarterdeck.store.automations import AutomationStore
     from quarterdeck.store.exec_runs import ExecRuns
     from quarterdeck.store.review import Reviews
 
@@ -83,7 +84,9 @@ class AppState:
         self.following = Subscriptions(self, self._tasks)
         self.commands = Commands(self)
         self.chat_commands = ChatCommands(self)
-        self.automations = AutomationStore(self)
+        self.changes = ChangeFeed(self)
+        self.known_automations: AutomationStore | None = None
+        """None until some exist, or the person asks for them."""
         self.lookout = ConnectionMonitor(self, revive)
         self.outbox = Outbox(self)
         self.pull_requests = PullRequestStore(self, self._tasks)
@@ -100,6 +103,15 @@ class AppState:
                 "The service is still starting.", next_step="Wait a few seconds."
             )
         return self._client
+
+    @property
+    def automations(self) -> "AutomationStore":
+        """Automations; created on first use."""
+        if self.known_automations is None:
+            from quarterdeck.store.automations import AutomationStore
+
+            self.known_automations = AutomationStore(self)
+        return self.known_automations
 
     @cached_property
     def reviews(self) -> "Reviews":
@@ -120,7 +132,7 @@ class AppState:
         self.outbox.load()
         self._client = await self.lookout.wait_for_service(self._make_client)
         async with self._client, self._tasks:
-            self._follow_automations()
+            self._follow_changes()
             await self.lookout.run()
 
     # read by other modules
@@ -189,7 +201,7 @@ class AppState:
         """Try again at once, without waiting for the next try."""
         self.lookout.retry()
         self.following.reconnect_now()
-        self.automations.reconnect_now()
+        self.changes.reconnect_now()
 
     def add(self, record: Replica) -> ReplicaState:
         """Add a replica that was just created, before the list is read again."""
@@ -283,7 +295,7 @@ class AppState:
 
     def back_online(self) -> None:
         self.following.reconnect_now()
-        self._follow_automations()
+        self._follow_changes()
         self.want_flush()
 
     def connection_changed(self) -> None:
@@ -296,9 +308,9 @@ class AppState:
         if state.id in self.replicas:
             self.following.review(state)
 
-    def _follow_automations(self) -> None:
-        self.automations.reconnect_now()
-        self._tasks.start("automations", self.automations.run())
+    def _follow_changes(self) -> None:
+        self.changes.reconnect_now()
+        self._tasks.start("changes", self.changes.run())
 
     async def _read_environment(self, state: ReplicaState) -> None:
         try:

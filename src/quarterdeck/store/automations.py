@@ -1,22 +1,20 @@
-"""All automations, kept up to date by their event stream, and commands on them.
+"""All automations, kept up to date by the feed of changes, and commands on them.
 
-    stream opened -> list read -> newest run of each -> events folded -> change published
+    list read -> newest run of each -> events applied -> change published
 
-The stream is opened before the list is read, so no change is missed. A service without such a stream
-is read when the person requests it.
+A service without such a feed is read when the person requests it.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pydantic import ValidationError
 
-from quarterdeck.client.errors import ClientError, ForbiddenError, NotFoundError, UnauthorizedError
-from quarterdeck.client.stream_events import ConnectionLost, ConnectionRestored, Malformed, Received
+from quarterdeck.client.errors import ClientError, NotFoundError
 from quarterdeck.store.automation_state import (
     AutomationState,
     RunPages,
@@ -25,16 +23,16 @@ from quarterdeck.store.automation_state import (
     summary,
     under_way,
 )
+from quarterdeck.store.changes import read_id
 from quarterdeck.store.signals import AutomationsChanged
 from quarterdeck.wire.automation_runs import Execution, TriggerAutomation, Triggered
 from quarterdeck.wire.automations import Automation, ChangeAutomation, CreateAutomation
 from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.events import AutomationEventType
 
 if TYPE_CHECKING:
-    from quarterdeck.client.automations import AutomationsApi as AutomationsClient
+    from quarterdeck.client.automations import AutomationsApi
     from quarterdeck.store.app_state import AppState
-    from quarterdeck.wire.automation_runs import Execution
-    from quarterdeck.wire.automations import Automation
     from quarterdeck.wire.events import Event
 
 
@@ -50,7 +48,7 @@ class AutomationCommands:
         self._automations = automations
 
     @property
-    def _client(self) -> "AutomationsClient":
+    def _client(self) -> "AutomationsApi":
         return self._owner.client.automations
 
     async def create(self, body: CreateAutomation) -> Automation:
@@ -210,16 +208,18 @@ class AutomationStore:
         self.states: dict[UUID, AutomationState] = {}
         self.listed = False
         """Whether the list was read since the start."""
-        self.live = False
-        """Whether changes are reported as they happen."""
         self.problem: str | None = None
         self.stale: set[UUID] = set()
         """Automations that may have changed and were not read again yet."""
         self.complete = False
         """Whether the list and the newest run of each were read."""
-        self._reconnect: Callable[[], None] | None = None
 
     # read by other modules
+
+    @property
+    def live(self) -> bool:
+        """Whether changes are reported as they happen."""
+        return self._owner.changes.live
 
     def ordered(self) -> list[AutomationState]:
         """Return automations: those that need the person first, then by their next time."""
@@ -229,86 +229,50 @@ class AutomationStore:
         """Return the current counts over all automations."""
         return summary(self.states.values(), utc_now())
 
-    # following
+    # called by the feed of changes
 
-    async def run(self) -> None:
-        """Follow until canceled, or until the service refuses."""
-        try:
-            await self._follow()
-        except NotFoundError:
-            log.info("this service does not send automation events")
-        except (UnauthorizedError, ForbiddenError) as error:
-            self._failed(error)
-            self._owner.refused(error)
-        except ClientError as error:
-            self._failed(error)
-        finally:
-            self.live = False
-            self._reconnect = None
+    async def catch_up(self, resumed: bool) -> None:
+        """Read what may have changed while nothing was reported.
 
-    def reconnect_now(self) -> None:
-        """Do not wait for the next try."""
-        if self._reconnect is not None:
-            self._reconnect()
+        Args:
+            resumed: whether no event was missed.
 
-    async def _follow(self) -> None:
-        stream = self._owner.client.automations.events()
-        self._reconnect = stream.reconnect_now
-        async with stream:
-            async for item in stream:
-                match item:
-                    case Received(_, event):
-                        await self._fold(event)
-                    case ConnectionLost(error, _):
-                        self.live = False
-                        self._owner.connection_lost(error)
-                    case ConnectionRestored(resumed):
-                        self.live = True
-                        await self._catch_up(resumed)
-                    case Malformed(error):
-                        log.warning("an event of automations could not be read: %s", error)
-
-    async def _catch_up(self, resumed: bool) -> None:
+        Raises:
+            ClientError: it could not be read.
+        """
         if not resumed or not self.complete:
-            await self._try(self.refresh())
+            await self.refresh()
             return
-        await self._try(self._reread_records())
+        await self._reread_records()
         for stale in list(self.stale):
-            await self._try(self.reread(stale))
+            await self.reread(stale)
 
-    async def _try(self, reading: Any) -> None:
-        """Await a reading; a failed one is repeated when the connection is restored."""
-        try:
-            await reading
-        except (UnauthorizedError, ForbiddenError):
-            raise
-        except ClientError as error:
-            self._owner.connection_lost(error)
+    async def apply(self, event: "Event") -> None:
+        """Apply an event.
 
-    async def _fold(self, event: "Event") -> None:
-        from quarterdeck.wire.automation_runs import Execution
-        from quarterdeck.wire.automations import AutomationEventType
-
+        Raises:
+            ClientError: an automation that it names could not be read.
+        """
         payload = event.payload
         match event.type:
             case AutomationEventType.AUTOMATION_CHANGED:
-                if (changed := _id(payload.get("automation_id"))) is not None:
-                    await self._try(self.reread(changed))
+                if (changed := read_id(payload.get("automation_id"))) is not None:
+                    await self.reread(changed)
             case AutomationEventType.AUTOMATION_DELETED:
-                if (deleted := _id(payload.get("automation_id"))) is not None:
+                if (deleted := read_id(payload.get("automation_id"))) is not None:
                     self.drop(deleted)
             case AutomationEventType.EXECUTION_CHANGED:
                 try:
                     self.take_run(Execution.model_validate(payload.get("execution")))
                 except ValidationError as error:
                     log.warning("a run could not be read: %s", error)
-            case AutomationEventType.REPLICA_CHANGED:
-                if (changed := _id(payload.get("replica_id"))) is not None:
-                    known = self._owner.replicas.get(changed)
-                    if payload.get("status") != (known and known.status):
-                        self._owner.refresh_soon()
             case _:
                 pass
+
+    def failed(self, error: ClientError) -> None:
+        """Say why automations could not be read."""
+        self.problem = f"{error} {error.next_step}"
+        self.publish()
 
     # reading
 
@@ -319,12 +283,13 @@ class AutomationStore:
             ClientError: it could not be read; `problem` says why, and the known state stays.
         """
         self.complete = False
+        before = set(self.states)
         try:
             automations = [automation async for automation in self._owner.client.automations.all()]
         except ClientError as error:
-            self._failed(error)
+            self.failed(error)
             raise
-        self._take_list(automations)
+        self._take_list(automations, before)
         self.stale.clear()
         self.problem = None
         self.listed = True
@@ -384,7 +349,7 @@ class AutomationStore:
 
     # applying
 
-    def take(self, record: "Automation") -> AutomationState:
+    def take(self, record: Automation) -> AutomationState:
         """Apply a record that was just read or returned."""
         state = self.states.get(record.id)
         if state is None:
@@ -394,7 +359,7 @@ class AutomationStore:
         self.publish(record.id)
         return state
 
-    def take_run(self, run: "Execution") -> None:
+    def take_run(self, run: Execution) -> None:
         """Apply a run; one of an unknown automation is read with that automation."""
         if (state := self.states.get(run.automation_id)) is not None:
             state.take_run(run)
@@ -412,10 +377,11 @@ class AutomationStore:
         """Publish that an automation, or any of them, changed."""
         self._owner.publish(AutomationsChanged(automation_id))
 
-    def _take_list(self, automations: "Iterable[Automation]") -> None:
+    def _take_list(self, automations: Iterable[Automation], before: set[UUID]) -> None:
+        """Apply a list; an automation that is not in `before` may be newer than it."""
         records = {record.id: record for record in automations}
-        for deleted in [id for id in self.states if id not in records]:
-            del self.states[deleted]
+        for deleted in before - records.keys():
+            self.states.pop(deleted, None)
         for record in records.values():
             known = self.states.get(record.id)
             if known is None:
@@ -423,14 +389,3 @@ class AutomationStore:
             else:
                 known.record = record
                 known.history = None  # changes meanwhile were not reported
-
-    def _failed(self, error: ClientError) -> None:
-        self.problem = f"{error} {error.next_step}"
-        self.publish()
-
-
-def _id(value: object) -> UUID | None:
-    try:
-        return UUID(str(value))
-    except ValueError:
-        return None

@@ -36,6 +36,7 @@ from quarterdeck.wire.base import (
     Timestamp,
 )
 from quarterdeck.wire.chats import ThinkingLevel
+from quarterdeck.wire.events import AutomationEventType
 from quarterdeck.wire.permissions import PushPolicy
 from quarterdeck.wire.replicas import AUTO_STOP_LEAST, AUTO_STOP_MOST, Base, LifecyclePolicy
 from quarterdeck.wire.states import WorkspaceStatus
@@ -316,15 +317,6 @@ class ChangeAutomation(_Settings, Patch):
     """Further settings; replaces all of them."""
 
 
-class AutomationEventType(StrEnum):
-    """Types of `GET /v1/automations/events` (own stream)."""
-
-    AUTOMATION_CHANGED = "automation.changed"
-    AUTOMATION_DELETED = "automation.deleted"
-    EXECUTION_CHANGED = "execution.changed"
-    REPLICA_CHANGED = "replica.changed"
-
-
 class AutomationEvent(Record):
     """One message of `GET /v1/automations/events`; `type` names the shape of `payload`."""
 
@@ -370,7 +362,6 @@ __all__ = [
     "AutomationAnswer",
     "AutomationConfig",
     "AutomationEvent",
-    "AutomationEventType",
     "AutomationList",
     "ChangeAutomation",
     "CheckReported",

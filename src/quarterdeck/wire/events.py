@@ -42,6 +42,15 @@ class EventType(StrEnum):
     ERROR = "error"
 
 
+class AutomationEventType(StrEnum):
+    """Types of `GET /v1/automations/events` (own stream)."""
+
+    AUTOMATION_CHANGED = "automation.changed"
+    AUTOMATION_DELETED = "automation.deleted"
+    EXECUTION_CHANGED = "execution.changed"
+    REPLICA_CHANGED = "replica.changed"
+
+
 class Event(Record):
     """The envelope. `id` is unique; the stream's own `id:` line is the index in the log."""
 

@@ -81,7 +81,7 @@ async def _states(client: "Client", run: _Run) -> "AsyncGenerator[Execution]":
     """Yield the run when the stream is open, and after each of its changes."""
     from quarterdeck.client.stream_events import ConnectionLost, ConnectionRestored, Received
 
-    async with client.automations.events() as stream:
+    async with client.changes.stream() as stream:
         async for item in stream:
             match item:
                 case ConnectionRestored(resumed=False):
@@ -95,7 +95,7 @@ async def _states(client: "Client", run: _Run) -> "AsyncGenerator[Execution]":
 
 
 def _is_about(item: "Received", run: _Run) -> bool:
-    from quarterdeck.wire.automations import AutomationEventType
+    from quarterdeck.wire.events import AutomationEventType
 
     payload = item.event.payload
     match item.event.type:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, or_, select
 
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import automation_events as table
-from quarterdeck.wire.automations import AutomationEventType
+from quarterdeck.wire.events import AutomationEventType
 
 KEPT = 2_000
 """How many of the newest are kept, for clients that reconnect."""

@@ -48,7 +48,8 @@ from quarterdeck.wire.automation_runs import (
     ExecutionStatus,
     PullRequestRef,
 )
-from quarterdeck.wire.automations import AutomationEventType, OnSuccess
+from quarterdeck.wire.automations import OnSuccess
+from quarterdeck.wire.events import AutomationEventType
 
 Row = RowMapping
 

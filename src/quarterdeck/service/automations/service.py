@@ -46,12 +46,12 @@ from quarterdeck.service.hosts.settings import place_of
 from quarterdeck.service.identity.service import Caller, CallerKind, require_admin
 from quarterdeck.wire.automations import (
     Automation,
-    AutomationEventType,
     AutomationList,
     ChangeAutomation,
     CreateAutomation,
 )
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.events import AutomationEventType
 from quarterdeck.wire.replicas import CreateReplica, ReplicaConfig
 
 Row = RowMapping

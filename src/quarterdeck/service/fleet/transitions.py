@@ -48,9 +48,13 @@ from quarterdeck.service.replicas.rows import (
     remove_workspace,
 )
 from quarterdeck.service.system_rows import drop_service
-from quarterdeck.wire.automations import AutomationEventType
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.events import EngineStatus, EngineStatusChanged, EventType
+from quarterdeck.wire.events import (
+    AutomationEventType,
+    EngineStatus,
+    EngineStatusChanged,
+    EventType,
+)
 from quarterdeck.wire.replicas import WorkspaceStatus
 
 RESTING = (WorkspaceStatus.SLEEPING, WorkspaceStatus.ARCHIVED)

@@ -95,7 +95,7 @@ class AutomationsScreen(StepsScreen):
     def on_mount(self) -> None:
         self._show()
         self._read_names()
-        if not self.store.live:
+        if not (self.store.live and self.store.listed):
             self._read_list()
 
     # what the store has

@@ -207,9 +207,10 @@ class MainScreen(CommandScreen):
         self.listing.unmark(self.listing.marked - {state.id for state in states})
         self._beside.show_hint()
         self.query_one(StatusLine).show(services.connections, states)
-        news = services.current.automations.summary()
+        automations = services.current.known_automations
+        news = automations.summary() if automations else None
         self.query_one(PageLinks).show(
-            news.text, needs_you=bool(news.approval and not news.failing)
+            news.text if news else "", needs_you=bool(news and news.approval and not news.failing)
         )
         self._show_filter()
 
