@@ -26,21 +26,27 @@ def leave_plugins_out() -> None:
         sys.modules.setdefault(_PLUGIN_LOADER, loader)
 
 
-def load_later(*names: str) -> None:
+def load_later(*names: str, light: str | None = None) -> None:
     """Let modules be loaded when something in them is used, not when they are imported.
 
-    For what a library imports and this process has no use for.
+    For what a library imports and this process has no use for. `light` is a module that they pass on names
+    of: those are taken from there.
     """
     for name in names:
         if name not in sys.modules:
             later = sys.modules[name] = ModuleType(name)
-            vars(later)["__getattr__"] = partial(_look_up, later)
+            vars(later)["__getattr__"] = partial(_look_up, later, light)
             package, _, last = name.rpartition(".")
             if package:
                 setattr(import_module(package), last, later)
 
 
-def _look_up(later: ModuleType, attribute: str) -> object:
+def _look_up(later: ModuleType, light: str | None, attribute: str) -> object:
+    if light is not None:
+        if attribute == "__path__":  # each import of a name asks whether this is a package
+            raise AttributeError(attribute)
+        if hasattr(known := import_module(light), attribute):
+            return getattr(known, attribute)
     if sys.modules.get(later.__name__) is later:
         del sys.modules[later.__name__]
     return getattr(import_module(later.__name__), attribute)

@@ -192,6 +192,24 @@ def test_a_module_is_loaded_when_something_in_it_is_used():
     assert printed(LATER) == ["False False", "True urllib.request"]
 
 
+TYPES = """
+import sys
+from quarterdeck.loading import load_later
+load_later("textual.types", light="textual._types")
+import quarterdeck.tui.app
+from textual._types import CallbackType
+from textual.types import CallbackType as Passed
+print("textual.widgets._tree" in sys.modules, Passed is CallbackType)
+from textual.types import DirEntry
+import textual.types
+print(DirEntry is textual.types.DirEntry, textual.types.DirEntry.__module__)
+"""
+
+
+def test_the_cockpit_does_not_load_widgets_for_the_names_of_types():
+    assert printed(TYPES) == ["False True", "True textual.widgets._directory_tree"]
+
+
 PLUGINS = """
 import sys
 from quarterdeck.loading import leave_plugins_out

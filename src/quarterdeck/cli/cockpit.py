@@ -25,6 +25,7 @@ from quarterdeck.cli.target import (
     store_key,
     stored_key_path,
 )
+from quarterdeck.loading import load_later
 from quarterdeck.local.files import find_checkout, read_file
 from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.tui.known_services import KnownService, NotSupportedError
@@ -248,6 +249,7 @@ def open_cockpit(profile: str | None = None) -> int:
         )
     target = find_target_with_key(profile)
     gc.disable()  # until the cockpit is open: most of what its start makes stays
+    load_later("textual.types", light="textual._types")  # it imports lists and trees for a type
     from quarterdeck.tui.app import run
 
     service = service_of(target)
