@@ -1,6 +1,5 @@
 """The info panel: what it says, its links, and that it costs nothing while it is hidden."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -95,7 +94,7 @@ async def test_a_context_that_is_nearly_full_is_warned_of(
     state = known_replica(frozen)
     chat = state.chat_to_show
     assert chat is not None
-    chat.tokens = replace(chat.tokens, context=used)
+    chat.tokens = chat.tokens._replace(context=used)
     async with frozen.run_test(size=WIDE) as pilot:
         words = f"ctx {state.context_percent}%"
         await see(pilot, words)

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
@@ -89,7 +88,7 @@ def run_with_token(target: Target, work: Callable[["Client"], Awaitable[Result]]
 
     async def run(client: "Client") -> Result:
         token = await fresh_token(client)
-        async with replace(target, key=token.access_token).client() as own:
+        async with target._replace(key=token.access_token).client() as own:
             return await work(own)
 
     return run_with(target, run)

@@ -6,7 +6,6 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -54,7 +53,7 @@ def read_cockpit_file(path: Path) -> Options:
     from quarterdeck.tui.theme_files import read_themes
 
     own = read_themes(path.parent / THEME_DIRECTORY)
-    return replace(options, own_themes=own, faults=(*options.faults, *own.faults))
+    return options._replace(own_themes=own, faults=(*options.faults, *own.faults))
 
 
 SOCKET = "unix:"
@@ -190,7 +189,7 @@ class LocalMachine:
             )
         async with self._target.client() as client:
             token = await client.auth.login(lambda _: None)
-        async with replace(self._target, key=token.access_token).client() as own:
+        async with self._target._replace(key=token.access_token).client() as own:
             return (await own.api_keys.create(name)).key
 
     async def install(self, agent: str, tell: Callable[[str], None]) -> None:

@@ -6,9 +6,8 @@
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from quarterdeck.cli.errors import ConfigError, NoServiceError
@@ -83,8 +82,7 @@ KEY_SECONDS = 60.0
 """Time limit of a key command, which may prompt a person."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A service: its address, its key, and whether it is the embedded one of this home.
 
     `key_file` is the file in which `qd auth login` stores a key, for a profile without a key setting.
@@ -193,7 +191,7 @@ async def find_target_beside(profile: str) -> Target:
     """
     chosen = _profile(profile)
     if chosen is None or chosen[1].embedded:
-        return replace(embedded_target(), key=None)
+        return embedded_target()._replace(key=None)
     name, found = chosen
     if found.key_command is not None:
         key = await _key_beside(name, found.key_command)

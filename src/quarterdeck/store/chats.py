@@ -2,11 +2,11 @@
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from quarterdeck.client.errors import ConflictError, NotFoundError
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 _USAGE_UPDATE = "usage_update"
 
 
-@dataclass(frozen=True)
-class TokenUse:
+class TokenUse(NamedTuple):
     """`context` of `window` tokens are used; `turn` is the use of the turn that ended last.
 
     `cost` is the cost of the chat as the agent reports it, in units of `currency` (ISO 4217).
@@ -58,11 +57,11 @@ class TokenUse:
         match event.type:
             case AgentEventType.SESSION_UPDATE if payload.get("sessionUpdate") == _USAGE_UPDATE:
                 used, size = _count(payload.get("used")), _count(payload.get("size"))
-                return replace(self._with_cost(payload.get("cost")), context=used, window=size)
+                return self._with_cost(payload.get("cost"))._replace(context=used, window=size)
             case AgentEventType.TURN_RESULT:
                 usage = payload.get("usage")
                 total = _count(usage.get("totalTokens")) if isinstance(usage, dict) else None
-                return self if total is None else replace(self, turn=total)
+                return self if total is None else self._replace(turn=total)
             case _:
                 return self
 
@@ -78,7 +77,7 @@ class TokenUse:
             return self
         before = self.session_cost if amount >= self.session_cost else 0.0
         total = (self.cost or 0.0) + amount - before
-        return replace(self, cost=total, currency=currency, session_cost=amount)
+        return self._replace(cost=total, currency=currency, session_cost=amount)
 
     def after_all(self, events: Iterable[AgentEvent]) -> "TokenUse":
         """Return the use after several events."""

@@ -4,9 +4,9 @@ Apart from `services` because the full-screen cockpit imports it before its firs
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from quarterdeck.client.client import Client
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from quarterdeck.store.connection_monitor import Revive
 
 
-@dataclass(frozen=True)
-class ServiceChoice:
+class ServiceChoice(NamedTuple):
     """How to connect to a service.
 
     `name` tells it from others, `git_variables` are those with which `git-remote-qd` finds it. The client is
@@ -26,7 +25,7 @@ class ServiceChoice:
     endpoint: str
     revive: "Revive | None"
     name: str = ""
-    git_variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    git_variables: Mapping[str, str] = MappingProxyType({})
 
     def store(self, drafts: Path, directory: Path | None, *, beside: bool = False) -> "AppState":
         """Return a new state of the service, which does not follow it yet.

@@ -6,9 +6,9 @@ opened stays open), at the older one's place.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
+from typing import NamedTuple
 
 from quarterdeck.transcript import acp
 from quarterdeck.transcript.blocks import (
@@ -427,8 +427,7 @@ SLICE = 2_000
 """Events that are folded in some 20 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockChanges:
+class BlockChanges(NamedTuple):
     """Changes of the blocks, by id. Empty: nothing to draw.
 
     `older`: the added blocks are before the others, and changed ones may have moved.

@@ -8,7 +8,6 @@ import contextlib
 import gc
 import sys
 import traceback
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -225,7 +224,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         if stamp_of(directory) == (known.stamp if known is not None else ()):
             return
         own = read_themes(directory)
-        self.options = replace(self.options, own_themes=own)
+        self.options = self.options._replace(own_themes=own)
         self.appearance.reload(self.options)
         for fault in own.faults:
             self.notify(one_line(fault), title="Theme", severity="warning", markup=False)

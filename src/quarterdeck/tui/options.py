@@ -10,10 +10,10 @@ Errors are reported as sentences; those settings and actions keep their defaults
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from quarterdeck.store.status import Attention
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
 Keys = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Keymap:
+class Keymap(NamedTuple):
     """Configured keys, by action; errors of the file are in `faults`."""
 
-    instead: Mapping[str, Keys] = field(default_factory=dict[str, Keys])
+    instead: Mapping[str, Keys] = MappingProxyType({})
     faults: tuple[str, ...] = ()
 
 
@@ -202,8 +201,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
 """The settings of the table `[cockpit]`, and their allowed values; the first is the default."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """`faults` describes in sentences the invalid settings of the file, which keep their defaults."""
 
     theme: str = "dark"
@@ -219,7 +217,7 @@ class Options:
     calls: str = "edits"
     editing: str = "standard"
     images: str = "auto"
-    keymap: Keymap = field(default_factory=Keymap)
+    keymap: Keymap = Keymap()
     faults: tuple[str, ...] = ()
     own_themes: "ThemeFiles | None" = None
 
@@ -230,7 +228,7 @@ class Options:
 
     def with_setting(self, name: str, value: str | bool) -> "Options":
         """Return a copy with one setting of `CHOICES` changed."""
-        return replace(self, **cast("dict[str, Any]", {name: value}))
+        return self._replace(**cast("dict[str, Any]", {name: value}))
 
     def kind_of_notice(self, attention: Attention) -> str:
         """Return the kind of notice for a state: one of `NOTICE_KINDS`, and at most what `notices` allows."""
@@ -284,7 +282,7 @@ def read_options(document: Mapping[str, object], themes: Iterable[str] = ()) -> 
         faults.append("keys is not a table; write it as [keys].")
         keys = {}
     keymap = read_keymap(cast("dict[str, object]", keys))
-    return replace(Options(), **settings, keymap=keymap, faults=(*faults, *keymap.faults))
+    return Options(**settings, keymap=keymap, faults=(*faults, *keymap.faults))
 
 
 def _settings(table: object, faults: list[str], themes: tuple[str, ...]) -> dict[str, Any]:

@@ -8,9 +8,8 @@ import re
 import string
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class KeyContext(StrEnum):
@@ -158,8 +157,7 @@ OWN = "own."
 """Prefix of a method that the focused widget runs instead of its screen."""
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """`method` is the name after `action_`, empty for what the widget does itself.
 
     It belongs to the screen or the pane that binds the place; `screen.` before it names the screen,

@@ -1,7 +1,5 @@
 """Actions of pages and forms."""
 
-from dataclasses import replace
-
 from quarterdeck.tui.actions.model import BACK, HELP, Action, KeyContext
 from quarterdeck.tui.actions.tabs import ATTACH, DETACH
 
@@ -148,15 +146,15 @@ ENVIRONMENT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         *REST,
     ),
     KeyContext.ENVIRONMENT_SKILLS: (
-        replace(ADD, help="Search the registries and install", brief="search"),
+        ADD._replace(help="Search the registries and install", brief="search"),
         Action("skills.by_hand", "m", "by_hand", "Install from URL", "from URL"),
-        replace(DELETE, brief="remove"),
+        DELETE._replace(brief="remove"),
         TO_ENVIRONMENTS,
         *REST,
     ),
     KeyContext.ENVIRONMENT_MCPS: (ADD, EDIT_PART, DELETE, SHOW, TO_ENVIRONMENTS, *REST),
     KeyContext.ENVIRONMENT_HOOKS: (
-        replace(EDIT_PART, help="Edit and test", brief="edit and test"),
+        EDIT_PART._replace(help="Edit and test", brief="edit and test"),
         TO_ENVIRONMENTS,
         *REST,
     ),
@@ -259,12 +257,12 @@ FORM_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         CLOSE,
     ),
     KeyContext.NEW_REPLICA: (
-        replace(SAVE, help="Create the replica"),
+        SAVE._replace(help="Create the replica"),
         NEXT_FIELD,
         PREVIOUS_FIELD,
-        replace(ATTACH, help="Attach an image to the first message"),
-        replace(DETACH, help="Remove images"),
-        replace(CLOSE, help="Close (draft is kept)"),
+        ATTACH._replace(help="Attach an image to the first message"),
+        DETACH._replace(help="Remove images"),
+        CLOSE._replace(help="Close (draft is kept)"),
     ),
     KeyContext.CONFIRM: (
         Action("confirm.yes", "y", "answer('yes')", "Yes"),

@@ -1,7 +1,5 @@
 """Actions on replicas: in the list, with git, in the panel of facts."""
 
-from dataclasses import replace
-
 from quarterdeck.tui.actions.model import (
     CHAT,
     HELP,
@@ -123,7 +121,7 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.LIST: (
         Action("replica.new", "n", "new_replica", "Create a replica", "new"),
         Action("replica.open", "enter,right", "open", "Open, at the tab shown last", "open"),
-        replace(WRITE, brief=""),
+        WRITE._replace(brief=""),
         TERMINAL,
         Action("list.narrow", "slash", "narrow", "Filter replicas", "find"),
         Action("list.sort", "S", "sort_list", "Sort the list, whose order is kept here", "sort"),
@@ -140,7 +138,7 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("replica.delete", "d", "delete", "Delete (asks first)", "delete"),
         Action("list.table", "L", "table", "Table over the whole width (on / off)", "table"),
         Action("app.quit", "q", "leave", "Quit (agents keep running)", "quit"),
-        replace(INTERRUPT, brief=""),
+        INTERRUPT._replace(brief=""),
         Action("replica.archive", "A", "archive", "Archive (compresses files, keeps history)"),
         Action("list.mark-all", "asterisk", "mark_all", "Select all / none"),
         Action("list.pin", "p", "pin", "Pin to the top (on / off)"),

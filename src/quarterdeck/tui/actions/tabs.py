@@ -1,7 +1,5 @@
 """Actions in the tabs of a replica."""
 
-from dataclasses import replace
-
 from quarterdeck.tui.actions.model import (
     CHAT,
     HELP,
@@ -203,7 +201,7 @@ CHAT_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.COMPOSER: (
         _SEND,
         Action("composer.steer", "alt+t", "", "Send into the running turn"),
-        replace(_NEW_LINE, help="New line (also \\ + send key)"),
+        _NEW_LINE._replace(help="New line (also \\ + send key)"),
         Action("composer.plan", "ctrl+t", "", "Toggle plan mode for the next message", "plan"),
         Action("composer.goal", "ctrl+l", "", "Toggle goal mode for the next message"),
         Action("composer.interrupt", "ctrl+x", "interrupt", "Interrupt", "interrupt"),
@@ -390,17 +388,17 @@ CHANGES_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     ),
     KeyContext.COMMENT: (
         Action("comment.keep", "enter", "", "Save comment", "save"),
-        replace(_NEW_LINE, id="comment.newline"),
+        _NEW_LINE._replace(id="comment.newline"),
         Action("comment.leave", "escape", "", "Keep as draft", "draft"),
     ),
     KeyContext.SUMMARY: (
         Action("summary.send", "enter", "", "Send the comments as one message", "send"),
-        replace(_NEW_LINE, id="summary.newline"),
+        _NEW_LINE._replace(id="summary.newline"),
         Action("summary.leave", "escape", "", "Keep as draft", "draft"),
     ),
     KeyContext.COMMIT: (
         Action("commit.send", "enter", "", "Commit", "commit"),
-        replace(_NEW_LINE, id="commit.newline"),
+        _NEW_LINE._replace(id="commit.newline"),
         Action("commit.leave", "escape", "", "Cancel", "cancel"),
     ),
     KeyContext.SEARCH: (
@@ -508,7 +506,7 @@ FILES_PLACES: dict[KeyContext, tuple[Action, ...]] = {
     KeyContext.FOUND: (
         Action("found.open", "enter", "forward('open')", "Open the file", "open"),
         _MENTION_FILE,
-        replace(_COPY_PATH, id="found.copy-path", keys="y", brief="copy path"),
+        _COPY_PATH._replace(id="found.copy-path", keys="y", brief="copy path"),
         Action("found.finder", "slash,tab", "forward('finder')", "Go to finder", "find"),
         _EDITOR,
         _PAGER,
