@@ -280,11 +280,11 @@ async def test_the_client_reads_and_changes_it(world: World) -> None:
     transport = httpx.ASGITransport(build_app(world.service))
     async with Client(HttpConnection("http://test", key, transport=transport)) as client:
         added = ChangePermissions.model_validate({"policy": "edits", "add_rules": [MAKE]})
-        await client.replicas.change_permissions(made, added)
+        await client.permissions.change(made, added)
         removed = ChangePermissions.model_validate({"remove_rules": [MAKE]})
-        changed = await client.replicas.change_permissions(made, removed)
+        changed = await client.permissions.change(made, removed)
         assert (changed.policy, changed.rules) == ("edits", [])
-        assert await client.replicas.permissions(made) == changed
+        assert await client.permissions.get(made) == changed
 
 
 @pytest.mark.one_database

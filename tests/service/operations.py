@@ -108,8 +108,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _of("I11", f"DELETE {CHAT}/goal chats.delete_goal", GOALS),
     _of("I4", f"GET {CHAT}/settings chats.settings", SETTINGS),
     _of("I4", f"PATCH {CHAT}/settings chats.update_settings", SETTINGS),
-    _of("I4", f"GET {REPLICA}/permissions replicas.permissions", PERMISSIONS),
-    _of("I4", f"PATCH {REPLICA}/permissions replicas.change_permissions", PERMISSIONS),
+    _of("I4", f"GET {REPLICA}/permissions permissions.get", PERMISSIONS),
+    _of("I4", f"PATCH {REPLICA}/permissions permissions.change", PERMISSIONS),
     # History and events
     _of("S15 I5", f"GET {REPLICA}/history history.page", "service/test_service_history.py"),
     _of("I4", "GET /v1/search history.search", "service/test_service_search.py"),

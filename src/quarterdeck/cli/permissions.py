@@ -147,11 +147,11 @@ def permissions(
 
     async def work(client: "Client", replica_id: UUID) -> ReplicaPermissions:
         if remove_rule:
-            own = (await client.replicas.permissions(replica_id)).rules
+            own = (await client.permissions.get(replica_id)).rules
             given["remove_rules"] = [rule for rule in own if rule.pattern in remove_rule]
         if not given:
-            return await client.replicas.permissions(replica_id)
-        return await client.replicas.change_permissions(replica_id, ChangePermissions(**given))
+            return await client.permissions.get(replica_id)
+        return await client.permissions.change(replica_id, ChangePermissions(**given))
 
     answer = with_replica(common, replica, work)
     if common.json:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         RepositorySetsApi,
     )
     from quarterdeck.client.inside import CanvasApi, ExecApi, FilesApi, HooksApi, PreviewsApi
+    from quarterdeck.client.permissions import PermissionsApi
     from quarterdeck.client.replicas import ReplicasApi
     from quarterdeck.client.streams import ChangesApi, EventsApi
     from quarterdeck.client.terminals import TerminalsApi
@@ -62,6 +63,7 @@ _RESOURCES = {
     "agents": ("agents", "AgentsApi"),
     "automations": ("automations", "AutomationsApi"),
     "replicas": ("replicas", "ReplicasApi"),
+    "permissions": ("permissions", "PermissionsApi"),
     "chats": ("chats", "ChatsApi"),
     "messages": ("chats", "MessagesApi"),
     "history": ("chats", "HistoryApi"),
@@ -107,6 +109,7 @@ class Client(AsyncResource):
     agents: "AgentsApi"
     automations: "AutomationsApi"
     replicas: "ReplicasApi"
+    permissions: "PermissionsApi"
     chats: "ChatsApi"
     messages: "MessagesApi"
     history: "HistoryApi"

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
 from quarterdeck.wire.base import Success
-from quarterdeck.wire.permissions import ChangePermissions, ReplicaPermissions
 from quarterdeck.wire.replicas import (
     CreateReplica,
     ForkReplica,
@@ -74,22 +73,6 @@ class ReplicasApi:
             body=ForkReplica(name=name, message=message),
         )
         return answer.replica
-
-    async def permissions(self, replica_id: UUID) -> ReplicaPermissions:
-        """Return which permission requests of its agents are answered without a person."""
-        path = f"{PATH}/{replica_id}/permissions"
-        return await self._connection.call("GET", path, ReplicaPermissions)
-
-    async def change_permissions(
-        self, replica_id: UUID, change: ChangePermissions
-    ) -> ReplicaPermissions:
-        """Change its policy, or add and remove rules; what is not set stays. Effective at once.
-
-        Raises:
-            InvalidRequestError: it would have too many rules.
-        """
-        path = f"{PATH}/{replica_id}/permissions"
-        return await self._connection.call("PATCH", path, ReplicaPermissions, body=change)
 
     async def upload_uncommitted(self, bundle: bytes) -> UncommittedChanges:
         """Upload uncommitted changes, for `config.uncommitted` of the replica created next.

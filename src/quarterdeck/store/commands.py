@@ -11,13 +11,13 @@ from quarterdeck.store.event_reducer import PAGE, ReplicaFeed
 from quarterdeck.store.replica_list import on_each
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.signals import TranscriptChanged
-from quarterdeck.wire.permissions import ChangePermissions, PermissionRule, ReplicaPermissions
 from quarterdeck.wire.replicas import ForkReplica, ReplicaDetail
 from quarterdeck.wire.search import MOST_HITS, SearchHit
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
     from quarterdeck.wire.git import Checkpoint, Rewound
+    from quarterdeck.wire.permissions import ChangePermissions, ReplicaPermissions
 
 
 READ_SECONDS = 3.0
@@ -108,23 +108,23 @@ class Commands:
             replica_id, chat_id, request_id, option_id=option_id, text=text, message=message
         )
 
-    async def permissions(self, replica_id: UUID) -> ReplicaPermissions:
+    async def permissions(self, replica_id: UUID) -> "ReplicaPermissions":
         """Return which permission requests of a replica are answered without a person.
 
         Raises:
             ClientError: unreachable.
         """
-        return await self._owner.client.replicas.permissions(replica_id)
+        return await self._owner.client.permissions.get(replica_id)
 
     async def change_permissions(
-        self, replica_id: UUID, change: ChangePermissions
-    ) -> ReplicaPermissions:
+        self, replica_id: UUID, change: "ChangePermissions"
+    ) -> "ReplicaPermissions":
         """Change the policy or the rules of a replica.
 
         Raises:
             ClientError: refused or unreachable.
         """
-        return await self._owner.client.replicas.change_permissions(replica_id, change)
+        return await self._owner.client.permissions.change(replica_id, change)
 
     async def allow_from_now_on(
         self,
@@ -139,6 +139,8 @@ class Commands:
         Raises:
             ClientError: refused or unreachable.
         """
+        from quarterdeck.wire.permissions import ChangePermissions, PermissionRule
+
         rules = [PermissionRule(action="allow", pattern=pattern) for pattern in patterns]
         await self.change_permissions(replica_id, ChangePermissions(add_rules=rules))
         with contextlib.suppress(ConflictError):  # the rules have answered it

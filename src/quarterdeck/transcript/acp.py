@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from quarterdeck.command_rules import command_in, runs_command_alone, suggest
 from quarterdeck.transcript.blocks import (
     DiffPart,
     EchoBlock,
@@ -377,6 +376,8 @@ def _permission_request(payload: Payload) -> Sequence[Step]:
 
 def _suggested(call: ToolCall) -> tuple[str, ...]:
     """Return patterns of rules that would allow the command of a call."""
+    from quarterdeck.command_rules import command_in, runs_command_alone, suggest
+
     fields = _fields(call.raw_input)
     if fields is None or not runs_command_alone(call.kind, fields):
         return ()
