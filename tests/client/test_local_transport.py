@@ -27,14 +27,29 @@ class Served:
         self.connections = 0
         self.closed = asyncio.Event()
         """Set when a connection was closed by the client."""
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
         self.connections += 1
-        with contextlib.suppress(OSError):
+        try:
             await self._script(reader, writer)
             if not await reader.read():
                 self.closed.set()
-        writer.close()
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def end(self) -> None:
+        """End what the scripts still do."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks)
 
 
 @asynccontextmanager
@@ -47,6 +62,7 @@ async def served(
         transport = LocalTransport(None, limits)
         async with httpx.AsyncClient(transport=transport, base_url=server.url, timeout=5) as client:
             yield server, client
+        await server.end()
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes:
