@@ -63,9 +63,12 @@ async def test_a_service_that_the_person_stopped_is_started_when_they_want_it(
     assert ConnectionPhase.RECONNECTING not in phases
     assert connection.phase == ConnectionPhase.STOPPED
     assert connection.problem == "It was stopped."
+    delays: list[float | None] = []
+    watched.deck.changed.watch(lambda _: delays.append(connection.retry_in))
     watched.deck.reconnect_now()
     await watched.until(lambda: connection.phase == ConnectionPhase.ONLINE, "its start")
     assert asked.count(True) == 1
+    assert connection_monitor.FIRST_DELAY in delays, "the delay of earlier tries is not kept"
     service.down = True
     watched.deck.refresh_soon()
     await watched.until(lambda: connection.phase == ConnectionPhase.STOPPED, "another stop")

@@ -113,6 +113,8 @@ class ConnectionMonitor:
             try:
                 await self._check(reads_list)
             except (UnreachableError, RequestTimeoutError) as error:
+                if self._retry.is_set():
+                    delay = FIRST_DELAY  # what the person starts answers soon
                 await self._lost(error, delay)
                 delay = min(delay * 2, LONGEST_DELAY)
                 reads_list = True
