@@ -358,11 +358,11 @@ async def test_a_webhook_is_shown_in_whole_and_rotated(office: Installation) -> 
     async with office.client() as client, office.cockpit((120, 40)) as desk:
         await look(desk, "hook", "sockets only", "••••••••")
         await desk.press("v")
-        await desk.see("curl -X POST", (record.webhook_token or "")[:20])
+        await desk.see("curl -X POST", "--unix-socket /", (record.webhook_token or "")[:20])
         await desk.press("R")
         await desk.see("a new token?")
         await desk.press("y")
-        await desk.see("The webhook of hook", "curl -X POST")
+        await desk.see("The webhook of hook", "curl -X POST --unix-socket /")
         rotated = await client.automations.get(record.id)
         assert rotated.webhook_token != record.webhook_token
         await desk.see((rotated.webhook_token or "")[:20])

@@ -420,7 +420,7 @@ class StepsScreen(RunSteps):
             return
         self._show()
         self.listing.select(saved.id)
-        call = webhook_call(saved, self._app_state.connection.endpoint)
+        call = webhook_call(saved, self._app_state.client.connection.endpoint)
         had_webhook = record is not None and record.webhook_token is not None
         if call is not None and not had_webhook:
             self._show_call(saved, call)
@@ -475,7 +475,7 @@ class StepsScreen(RunSteps):
         state = self.chosen
         if state is None:
             return
-        call = webhook_call(state.record, self._app_state.connection.endpoint)
+        call = webhook_call(state.record, self._app_state.client.connection.endpoint)
         if call is None:
             self.tell("information", name_line(state.name), keyed(NO_WEBHOOK))
         else:
@@ -492,7 +492,7 @@ class StepsScreen(RunSteps):
 
         async def show() -> None:
             rotated = await rotate(state.id)
-            call = webhook_call(rotated, self._app_state.connection.endpoint)
+            call = webhook_call(rotated, self._app_state.client.connection.endpoint)
             if call is not None:
                 self._show_call(rotated, call)
 

@@ -73,7 +73,7 @@ class AutomationsScreen(StepsScreen):
 
     def __init__(self, app_state: AppState) -> None:
         super().__init__(app_state)
-        self._names = NameLookup(endpoint=app_state.connection.endpoint)
+        self._names = NameLookup()
         self._unnamed: set[UUID] = set()
         """Ids whose names were requested; one without a name is not requested again."""
         self._rest: Timer | None = None
@@ -140,13 +140,15 @@ class AutomationsScreen(StepsScreen):
     @work(exclusive=True, group="names")
     async def _read_names(self) -> None:
         try:
-            found = await choices(self._app_state.client)
+            client = self._app_state.client
+            self._names = NameLookup(endpoint=client.connection.endpoint)
+            found = await choices(client)
         except ClientError:
             return  # ids are shown then
         self._names = NameLookup(
             {entry.id: entry.name for entry in found.environments},
             {entry.id: entry.name for entry in found.repositories},
-            self._app_state.connection.endpoint,
+            client.connection.endpoint,
         )
         self._show()
 
