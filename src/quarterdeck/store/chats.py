@@ -317,6 +317,14 @@ class ChatCommands:
         """Pause or resume the goal; False when the chat's agent has no goals."""
         return await self._change_goal(replica_id, chat_id, UpdateGoal(status=status))
 
+    async def remove_goal(self, replica_id: UUID, chat_id: UUID) -> None:
+        """Remove the goal; a running turn continues."""
+        await self._owner.client.chats.delete_goal(replica_id, chat_id)
+        chat = self._owner.chat(replica_id, chat_id)
+        if chat is not None:
+            chat.record.goal = None
+            self._owner.publish(ChatChange(replica_id, chat_id))
+
     async def _change_goal(self, replica_id: UUID, chat_id: UUID, change: UpdateGoal) -> bool:
         goal = await self._owner.client.chats.update_goal(replica_id, chat_id, change)
         chat = self._owner.chat(replica_id, chat_id)

@@ -82,7 +82,7 @@ _CHATS = (
     Action("chat.mode", "alt+s", "pick_setting('permission_mode')", "Choose permission mode"),
     PERMISSION_RULES,
     Action("chat.thinking", "alt+e", "pick_setting('thinking_level')", "Choose thinking level"),
-    Action("chat.goal", "alt+g", "goal", "Set the goal and its token budget"),
+    Action("chat.goal", "alt+g", "goal", "Set the goal and its token budget, or remove it"),
     Action("chat.goal-switch", "alt+p", "switch_goal", "Pause / resume goal"),
     Action("chat.plan-accept", "alt+a", "accept_plan", "Approve plan"),
     Action("chat.plan-change", "alt+c", "change_plan", "Request changes"),

@@ -18,6 +18,7 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, keyed
 from quarterdeck.tui.frames import SettledLayout
+from quarterdeck.tui.kit.fields import LineInput
 
 if TYPE_CHECKING:
     from textual.widgets.button import ButtonVariant
@@ -229,13 +230,12 @@ class AskScreen(Dialog[bool], SettledLayout[bool]):
         with box:
             for field in self._fields:
                 yield Label(field.label, markup=False)
-                line = Input(field.value, placeholder=field.hint, id=field.name, compact=True)
-                line.cursor_blink = False
-                yield line
+                yield LineInput(field.value, placeholder=field.hint, id=field.name)
                 yield Static(id=f"{field.name}-error", classes="error", markup=False)
             yield Static(id="form-error", classes="error", markup=False)
+            enter = "enter" if len(self._fields) == 1 else "enter next · {form.save}"
             yield Static(
-                keyed(f"enter {self._verb} · {{form.close}} close"), id="hint", markup=False
+                keyed(f"{enter} {self._verb} · {{form.close}} close"), id="hint", markup=False
             )
 
     def on_mount(self) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -18,7 +18,10 @@ from quarterdeck.tui.kit.key_context import HasKeyContext
 
 
 class LineInput(Input):
-    """An input of one row that does not lay out the screen again with every character."""
+    """An input of one row that does not lay out the screen again with every character.
+
+    Of a pasted text all lines are kept, joined by blanks.
+    """
 
     DEFAULT_CSS = """
     LineInput {
@@ -48,6 +51,9 @@ class LineInput(Input):
             id=id,
         )
         self.cursor_blink = False
+
+    def _on_paste(self, event: events.Paste) -> None:
+        event.text = one_line(event.text)  # the base class inserts the first line alone
 
 
 class FindField(LineInput, HasKeyContext):

@@ -129,28 +129,32 @@ async def confirm_delete(asker: Widget, chat: ChatState, name: Callable[[str], s
 
 
 async def ask_goal(asker: Widget, shown: ShownChat) -> None:
-    """Ask for the goal of the chat and its budget, and set them."""
+    """Ask for the goal of the chat and its budget, and set them; without an objective, remove the goal."""
     chat, chat_id = shown.state, shown.id
     if chat is None:
         return
     goal = chat.record.goal
     objective = one_line(goal.objective) if goal else ""
     budget = str(goal.token_budget) if goal and goal.token_budget else ""
+    hint = "empty removes the goal" if goal else "the objective"
 
     async def change(values: Mapping[str, str]) -> None:
         wanted, most = values["objective"], budget_of(values["budget"])
+        commands = shown.app_state.chat_commands
+        if not wanted and goal is not None:
+            await commands.remove_goal(shown.replica_id, chat_id)
+            return
         if not wanted:
             raise WrongFieldError("objective", "A goal needs an objective.")
         # An objective starts the goal again, with its counters at zero: only a new one is sent.
         renewed = wanted if wanted != objective else None
         if renewed is None and (most is None or values["budget"] == budget):
             return
-        commands = shown.app_state.chat_commands
         if not await commands.set_goal(shown.replica_id, chat_id, renewed, most):
             raise WrongFieldError("form", NO_GOALS)
 
     fields = [
-        AskField("objective", "Objective", objective, "the objective"),
+        AskField("objective", "Objective", objective, hint),
         AskField("budget", "Token budget", budget, "none"),
     ]
     await asker.app.push_screen_wait(AskScreen("Goal of the chat", fields, change, "set"))
