@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.cells import cell_len
 
+from quarterdeck.transcript.blocks import NoteBlock, Turn
 from quarterdeck.tui.kit.highlight import code_lines
 from quarterdeck.tui.kit.spans import (
     Emphasis,
@@ -18,6 +19,7 @@ from quarterdeck.tui.kit.spans import (
     wrap_hard,
 )
 from quarterdeck.tui.transcript_view.blocks import typed_rows
+from quarterdeck.tui.transcript_view.layout import BlockStyle, rows_of
 from quarterdeck.tui.transcript_view.markdown import Prose, draw, parse, safe_link
 from quarterdeck.tui.transcript_view.viewport import Heights
 
@@ -67,6 +69,17 @@ def test_no_row_is_wider_than_the_view(width: int) -> None:
     assert all(width_of(row) <= width for row in wrap([Span(long)], width))
     assert all(width_of(row) <= width for row in wrap_hard([Span(long)], width))
     assert width_of(fit((Span(long),), width)) <= width
+
+
+def test_a_note_is_shown_in_full() -> None:
+    note = NoteBlock(id=1, turn=Turn(), at=datetime(2026, 1, 1, tzinfo=UTC), text="The reason " * 9)
+    drawn = rows_of(note, BlockStyle(30), None, Prose(30))
+    assert all(width_of(row) <= 30 for row in drawn)
+    first, *more = plain(drawn)
+    assert first.startswith("\u00b7 The") and all(row.startswith("  ") for row in more)
+    assert (
+        " ".join(first.removeprefix("\u00b7").split() + " ".join(more).split()) == note.text.strip()
+    )
 
 
 def test_tables_shrink_to_the_view() -> None:

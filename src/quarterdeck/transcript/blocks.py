@@ -280,7 +280,7 @@ class ResultBlock(Block):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class NoteBlock(Block):
-    """One line: an operation of the service, or an event unknown to every dialect."""
+    """A line of text: an operation of the service, or an event unknown to every dialect."""
 
     text: str
 

@@ -245,6 +245,8 @@ def guess(block: Block, width: int, shape: BlockShape) -> int:
             return 1 + len(block.entries)
         case QuestionBlock():
             return 1 + len(block.title or "") // width
+        case NoteBlock():
+            return 1 + len(block.text) // width
         case ToolBlock() | ThoughtBlock():
             return 1 if shape is BlockShape.FOLDED else 8
         case _:
@@ -270,7 +272,7 @@ def _content(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Pros
         case ResultBlock():
             return _result(block, look.width)
         case NoteBlock():
-            return [fit(line(f"\u00b7 {block.text}", TextRole.DIM), look.width)]
+            return _texts(block.text, TextRole.DIM, look.width, line("\u00b7 ", TextRole.DIM))
         case _:
             return [()]
 
