@@ -11,12 +11,14 @@ from textual import events
 
 from quarterdeck.client.client import Client
 from quarterdeck.store.drafts import PromptHistory
+from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.widgets.completions import Completions, Token, token_at
 from quarterdeck.wire.environments import CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica
 from quarterdeck.wire.repositories import ConnectRepository
 from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
 from tests.tui_shell.live import Desk, Installation
 
 
@@ -244,3 +246,27 @@ def test_every_key_of_the_pane_has_its_action() -> None:
         name = binding.action.partition("(")[0]  # pyright: ignore[reportAttributeAccessIssue]
         owner = MainScreen if name.startswith("screen.") else ChatPane
         assert hasattr(owner, f"action_{name.removeprefix('screen.')}"), name
+
+
+async def test_the_pasted_path_of_an_image_is_attached(
+    frozen: FrozenCockpit, tmp_path: Path
+) -> None:
+    frozen.add("alpha")
+    picture, report = tmp_path / "my shot.png", tmp_path / "not a picture.png"
+    picture.write_bytes(png())
+    report.write_text("fine\n")
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        pane = frozen.screen.query_one(ChatPane)
+        await eventually(lambda: frozen.focused is pane.composer)
+        escaped = str(picture).replace(" ", "\\ ")
+        for pasted in (escaped, f"'{picture}' ", str(picture)):
+            pane.messages.detach()
+            frozen.post_message(events.Paste(pasted))
+            await eventually(lambda: "with the next message: my shot.png" in screen_text(frozen))
+            assert pane.composer.text == ""
+        for pasted in (str(report), str(tmp_path / "none.png"), f"see {picture}"):
+            pane.composer.text = ""
+            frozen.post_message(events.Paste(pasted))
+            await eventually(lambda text=pasted: pane.composer.text == text)
+        assert len(pane.messages.draft.attachments) == 1

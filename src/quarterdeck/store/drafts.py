@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import contextlib
+import shlex
 from pathlib import Path
 from uuid import UUID
 
@@ -115,6 +117,16 @@ def home_path(typed: str) -> Path:
         return Path(typed).expanduser()
     except RuntimeError:
         return Path(typed)
+
+
+def file_path(typed: str) -> Path:
+    """Return a typed path, or that of a file dropped on the terminal, which inserts it quoted or escaped."""
+    path = home_path(typed)
+    with contextlib.suppress(ValueError, OSError):
+        words = shlex.split(typed)
+        if len(words) == 1 and words[0] != typed and not path.exists():
+            return home_path(words[0])
+    return path
 
 
 def read_file(path: Path) -> bytes:

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from textual.app import App
 from textual.widget import Widget
 
-from quarterdeck.store.drafts import NotReadableError, home_path, image_of, read_file
+from quarterdeck.store.drafts import NotReadableError, file_path, image_of, read_file
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
 from quarterdeck.wire.chats import Image
@@ -43,6 +43,17 @@ class FileRead(NamedTuple):
     image: Image | None
 
 
+async def read_dropped(text: str) -> FileRead:
+    """Return the file of a typed path, or of one that the terminal inserted for a dropped file.
+
+    Raises:
+        NotReadableError: it does not exist, is not a file, or is too large.
+    """
+    path = await asyncio.to_thread(file_path, text)
+    content = await asyncio.to_thread(read_file, path)
+    return FileRead(path, content, image_of(content))
+
+
 async def ask_for_file(
     asker: Widget, title: str, take: Callable[[FileRead], Awaitable[None]]
 ) -> None:
@@ -53,12 +64,11 @@ async def ask_for_file(
     from quarterdeck.tui.kit.dialogs import AskField, AskScreen, WrongFieldError
 
     async def read(values: Mapping[str, str]) -> None:
-        path = home_path(values["path"])
         try:
-            content = await asyncio.to_thread(read_file, path)
+            file = await read_dropped(values["path"])
         except NotReadableError as error:
             raise WrongFieldError("path", str(error)) from error
-        await take(FileRead(path, content, image_of(content)))
+        await take(file)
 
     field = AskField("path", "File on this machine", hint="~/picture.png, up to 5 MB")
     app = cast("App[object]", asker.app)

@@ -123,6 +123,7 @@ class ChatPane(Vertical, TakesKeys):
     def on_mount(self) -> None:
         self.composer.completions = self.completions
         self.composer.prompts = self.messages.prompts
+        self.composer.take_image = self.messages.attach_dropped
         self.composer.use_vim(cast("Cockpit", self.app).options.editing == "vim")
         self._enter_chat()
 

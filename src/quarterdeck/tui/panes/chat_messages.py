@@ -14,13 +14,13 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.disk import OutgoingMessage
-from quarterdeck.store.drafts import DraftKeeper, PromptHistory
+from quarterdeck.store.drafts import DraftKeeper, NotReadableError, PromptHistory
 from quarterdeck.store.outbox import Extras, QueuePlace
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.blocks import QuestionBlock, duration_text
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
-from quarterdeck.tui.host_services import Attachment, FileRead, images_among
+from quarterdeck.tui.host_services import Attachment, FileRead, images_among, read_dropped
 from quarterdeck.tui.outside import OutsideError, edit, look_at, pager
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.composer import Composer
@@ -496,6 +496,16 @@ class ChatMessages:
             else:
                 self._composer.insert_word(one_line(upload.file_path))
         shown.refresh()
+
+    async def attach_dropped(self, text: str) -> bool:
+        """Attach the image of a pasted path; False when it is not one of this machine."""
+        try:
+            file = await read_dropped(text)
+        except NotReadableError:
+            return False
+        if file.image is not None:
+            await self.attach(file)
+        return file.image is not None
 
     async def open_paste(self) -> None:
         """Open the folded paste at the cursor in `$PAGER`."""

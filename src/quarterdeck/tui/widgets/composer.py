@@ -6,7 +6,7 @@ pasted text --add--> "[paste 1: 75,000 lines, 1.0 MB]" --written--> pasted text
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
@@ -39,6 +39,7 @@ HUGE_TEXT = 100_000
 KEPT = 20
 """Texts that are kept without their token: it may come back by undo, or unsent."""
 
+_IMAGE_PATH = re.compile(r"""\s*['"]?~?/[^\n]*\.(?:png|jpe?g|gif|webp)['"]?\s*""", re.IGNORECASE)
 _TOKEN = re.compile(r"\[paste \d+: [^\[\]\n]*\]")
 
 
@@ -183,6 +184,8 @@ class Composer(StyledOnce, HasKeyContext):
     prompts: PromptHistory | None = None
     vim: "VimKeys | None" = None
     """The keys of vim, if the user wants them."""
+    take_image: Callable[[str], Awaitable[bool]] | None = None
+    """Attaches the image of a pasted path, as terminals insert for a dropped file; False when there is none."""
     sends_empty = False
     """Something else is sent with the message, so it needs no text."""
 
@@ -292,6 +295,13 @@ class Composer(StyledOnce, HasKeyContext):
                 await super()._on_key(event)
             case _:
                 pass
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        take, text = self.take_image, event.text
+        # Awaited here: keys that follow come after it.
+        if take and _IMAGE_PATH.fullmatch(text) and await take(text.strip()):
+            event.stop()
+            event.prevent_default()
 
     def _enter(self, event: events.Key) -> None:
         self._stop(event)
