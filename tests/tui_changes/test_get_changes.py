@@ -110,6 +110,9 @@ async def test_a_refusal_is_explained_and_a_diverged_branch_is_replaced(
         await desk.press("a")
         await desk.see("Files: README.")
         assert not (shop.repository / "new.py").exists()
+        git(shop.repository, "commit", "-qam", "Mine")
+        await desk.press("a")
+        await desk.see("U brings the base branch in", "A asks the agent")
 
         await desk.press("f")
         await desk.see("Fetched qd/alpha")

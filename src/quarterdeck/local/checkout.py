@@ -56,6 +56,10 @@ class OverlapError(CheckoutError):
         self.files = list(files)
 
 
+class ConflictingLinesError(OverlapError):
+    """The same lines of `files` were changed here and in the replica."""
+
+
 @dataclass(frozen=True)
 class _Step:
     """A change of the checkout: from one tree to another and, for a merge, from commit to commit."""
@@ -154,7 +158,7 @@ class LocalCheckout(LocalRepository):
                     "diff", "--name-only", "--diff-filter=U", "-z", index=index
                 )
                 if files := split_names(output):
-                    raise OverlapError(
+                    raise ConflictingLinesError(
                         "Nothing was changed: these files were changed differently here.", files
                     ) from error
                 raise
@@ -532,7 +536,7 @@ class LocalCheckout(LocalRepository):
                 allowed=(0, 1),
             )
             if files := split_names(output)[1:]:
-                raise OverlapError(_SAME_LINES, files) from error
+                raise ConflictingLinesError(_SAME_LINES, files) from error
             raise
 
     async def _rebased(self, head: str, incoming: str) -> str:
@@ -550,7 +554,7 @@ class LocalCheckout(LocalRepository):
             except CheckoutError as error:
                 output = await checkout._git("diff", "--name-only", "--diff-filter=U", "-z")
                 if files := split_names(output):
-                    raise OverlapError(_SAME_LINES, files) from error
+                    raise ConflictingLinesError(_SAME_LINES, files) from error
                 raise
             finally:
                 await self._git("worktree", "remove", "--force", str(path))

@@ -17,6 +17,7 @@ from uuid import UUID
 from quarterdeck.client.errors import ClientError, InvalidRequestError, ResponseError
 from quarterdeck.local.checkout import (
     OWN_PREFIX,
+    ConflictingLinesError,
     DivergedError,
     LocalCheckout,
     OverlapError,
@@ -46,19 +47,24 @@ Failed = (ClientError, CheckoutError, OSError)
 
 @dataclass(frozen=True)
 class OperationFailure:
-    """Why an operation failed. `files` overlap or conflict; `diverged`: a forced fetch helps."""
+    """Why an operation failed. `files` overlap or conflict; `diverged`: a forced fetch helps.
+
+    `same_lines`: they were changed here and in the replica.
+    """
 
     message: str
     details: str = ""
     files: tuple[str, ...] = ()
     diverged: bool = False
+    same_lines: bool = False
 
 
 def failure_of(error: ClientError | CheckoutError | OSError) -> OperationFailure:
     """Return the description of an error."""
     match error:
         case OverlapError(files=files):
-            return OperationFailure(str(error), files=tuple(files))
+            same_lines = isinstance(error, ConflictingLinesError)
+            return OperationFailure(str(error), files=tuple(files), same_lines=same_lines)
         case CheckoutError(details=details):
             return OperationFailure(
                 str(error), details or "", diverged=isinstance(error, DivergedError)

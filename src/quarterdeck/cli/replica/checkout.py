@@ -18,6 +18,7 @@ from quarterdeck.cli.replica.git import find_replica_repository, repository_opti
 from quarterdeck.cli.target import PROFILE_VARIABLE
 from quarterdeck.local.checkout import (
     OWN_PREFIX,
+    ConflictingLinesError,
     DivergedError,
     LocalCheckout,
     MergeStrategy,
@@ -234,6 +235,9 @@ def _refusals() -> Generator[None]:
     except DivergedError as error:
         raise FailedError(str(error), "Overwrite it with: qd replica fetch --force.") from error
     except OverlapError as error:
-        raise FailedError(str(error), f"Files: {error.details}.") from error
+        step = f"Files: {error.details}."
+        if isinstance(error, ConflictingLinesError):
+            step += " Have its agent merge the base branch: qd replica send."
+        raise FailedError(str(error), step) from error
     except CheckoutError as error:
         raise FailedError(str(error), error.details) from error

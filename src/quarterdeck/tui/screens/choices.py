@@ -197,12 +197,20 @@ def name_of(action_id: str) -> str:
     return action_id.rpartition(".")[2]
 
 
+SAME_LINES = (
+    "In {tab.changes} Changes, {changes.merge} brings the base branch in,"
+    " {changes.resolve} asks the agent to resolve the conflicts."
+)
+
+
 def refusal_words(failure: OperationFailure) -> str:
     """Return why an operation was refused, in several lines."""
     lines = [one_line(failure.message)]
     if failure.files:
         lines.append(f"Files: {named_files(failure.files)}.")
     lines += [one_line(line) for line in failure.details.splitlines()[-MOST_FILES:]]
+    if failure.same_lines:
+        lines.append(keyed(SAME_LINES))
     if failure.diverged:
         lines = [lines[0], keyed("{get.force} replaces the local branch.")]
     return "\n".join(line for line in lines if line)
