@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.tui.automations.facts import run_mark, verdict_mark
+from quarterdeck.cli.automation.automations import run_trigger_text
+from quarterdeck.tui.automations.facts import run_mark, run_trigger, verdict_mark
 from quarterdeck.tui.automations.run_screen import pull_request_of
 from quarterdeck.tui.automations.runs import RunStory, run_row, skipped_row, story_lines
 from quarterdeck.wire.automation_runs import Execution, ExecutionReason, SkippedMoments
@@ -100,3 +101,10 @@ def test_skipped_moments_are_a_row_with_the_reason() -> None:
     }
     row = skipped_row(SkippedMoments.model_validate(told), datetime(2026, 11, 20, tzinfo=UTC))
     assert (row.status, row.why) == ("skipped", "3 moments: the previous run had not ended")
+
+
+def test_a_run_that_a_webhook_started_says_so() -> None:
+    started = run(trigger_type="custom")
+    assert run_trigger(started) == run_trigger_text(started) == "webhook"
+    opened = run(trigger_type="host-a", trigger_event="pull_request.opened")
+    assert run_trigger(opened) == run_trigger_text(opened) == "host-a pull_request.opened"

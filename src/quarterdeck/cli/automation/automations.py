@@ -74,7 +74,8 @@ def duration(length: timedelta) -> str:
 
 def run_trigger_text(run: "Execution") -> str:
     """Return the trigger of a run."""
-    return " ".join(filter(None, (run.trigger_type, run.trigger_event))) or "-"
+    kind = "webhook" if run.trigger_type == "custom" else run.trigger_type
+    return " ".join(filter(None, (kind, run.trigger_event))) or "-"
 
 
 def run_state(run: "Execution") -> str:

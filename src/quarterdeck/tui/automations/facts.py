@@ -208,7 +208,8 @@ def skipped_words(skipped: SkippedMoments) -> str:
 
 def run_trigger(run: Execution) -> str:
     """Return what triggered a run."""
-    return " ".join(filter(None, (run.trigger_type, run.trigger_event))) or "-"
+    kind = "webhook" if run.trigger_type == "custom" else run.trigger_type
+    return " ".join(filter(None, (kind, run.trigger_event))) or "-"
 
 
 MASK = "••••••••"
