@@ -13,6 +13,7 @@ from quarterdeck.client.client import Client
 from quarterdeck.store.drafts import PromptHistory
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.widgets.completions import Completions, Token, token_at
+from quarterdeck.wire.chats import SlashCommand
 from quarterdeck.wire.environments import CreateEnvironment
 from quarterdeck.wire.replicas import CreateReplica
 from quarterdeck.wire.repositories import ConnectRepository
@@ -270,3 +271,31 @@ async def test_the_pasted_path_of_an_image_is_attached(
             frozen.post_message(events.Paste(pasted))
             await eventually(lambda text=pasted: pane.composer.text == text)
         assert len(pane.messages.draft.attachments) == 1
+
+
+async def test_an_unknown_command_is_sent_only_again(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen.add("alpha")
+    sent: list[str] = []
+
+    async def slash_commands(*_: UUID) -> list[SlashCommand]:
+        return [SlashCommand(command="/review", description="", providers=["builtin"])]
+
+    monkeypatch.setattr(frozen.app_state.chat_commands, "slash_commands", slash_commands)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        pane = frozen.screen.query_one(ChatPane)
+        monkeypatch.setattr(pane.messages, "send", lambda text, **_: sent.append(text))
+        await eventually(lambda: frozen.focused is pane.composer)
+        await pilot.press("slash")
+        await eventually(lambda: "/review" in screen_text(frozen))
+        await pilot.press(*"revix", "enter")
+        await eventually(lambda: "/revix is not a command of this agent." in screen_text(frozen))
+        assert (sent, pane.composer.text) == ([], "/revix")
+        await pilot.press("enter")
+        await eventually(lambda: sent == ["/revix"])
+        for text in ("/review it", "/etc/hosts is wrong", "a /revix"):
+            pane.composer.text = text
+            await pilot.press("enter")
+            await eventually(lambda last=text: sent[-1] == last)

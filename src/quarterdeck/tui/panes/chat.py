@@ -30,7 +30,12 @@ from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import ask_for_file, attached_words
 from quarterdeck.tui.kit.key_context import KeyContextChanged
 from quarterdeck.tui.outside import editor, pager
-from quarterdeck.tui.panes.chat_completions import COMMANDS, find_completions, own_command
+from quarterdeck.tui.panes.chat_completions import (
+    COMMANDS,
+    find_completions,
+    own_command,
+    unknown_command,
+)
 from quarterdeck.tui.panes.chat_find import FindLine
 from quarterdeck.tui.panes.chat_messages import (
     ChatMessages,
@@ -529,7 +534,7 @@ class ChatPane(Vertical, TakesKeys):
         self.transcript.follow()
         if event.text.strip() in COMMANDS and not event.goal_mode:
             self._carry_out(event)
-        else:
+        elif not self.messages.doubts(event, unknown_command(self.shown, event.text)):
             self.messages.submit(event)
 
     @work(group="command")

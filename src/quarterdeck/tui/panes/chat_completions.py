@@ -1,5 +1,6 @@
 """What the composer completes: files, commands of the agent, and those of the cockpit itself."""
 
+import re
 from typing import NamedTuple
 
 from quarterdeck.client.errors import ClientError
@@ -38,6 +39,20 @@ async def own_command(shown: ShownChat, text: str) -> OwnCommand | None:
     return None if any(one.command == text.strip() for one in known) else command
 
 
+_COMMAND = re.compile(r"(/[A-Za-z][\w:-]*)(?:\s|$)")
+
+
+def unknown_command(shown: ShownChat, text: str) -> str:
+    """Return the command that a text begins with, if neither the agent nor the cockpit has it; else nothing.
+
+    Nothing, too, until the commands of the chat were offered for completion.
+    """
+    known = shown.known_commands.get(shown.id)
+    found = _COMMAND.match(text)
+    is_known = known is None or found is None or found[1] in known or found[1] in COMMANDS
+    return "" if is_known or found is None else found[1]
+
+
 async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
     """Return the completions of the word at the cursor.
 
@@ -46,8 +61,9 @@ async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
     """
     commands = shown.app_state.chat_commands
     if token.kind == "command":
-        known = await commands.slash_commands(shown.replica_id, shown.id)
-        names = {command.command for command in known}
+        chat_id = shown.id
+        known = await commands.slash_commands(shown.replica_id, chat_id)
+        names = shown.known_commands[chat_id] = frozenset(command.command for command in known)
         offered = [_completion(command) for command in known]
         offered += [
             Completion(name, own.description) for name, own in COMMANDS.items() if name not in names

@@ -49,6 +49,8 @@ class ShownChat:
         self.id = chat_id
         self.problem = ""
         self.refresh = refresh
+        self.known_commands: dict[UUID, frozenset[str]] = {}
+        """The agent's commands by chat, as they were read last."""
 
     @property
     def state(self) -> ChatState | None:
@@ -197,6 +199,8 @@ class ChatMessages:
         self._composer = composer
         self._queue = queue
         self._drafts: dict[UUID, MessageDraft] = {}
+        self._doubted = ""
+        """The text with an unknown command that was put back."""
         self.prompts = PromptHistory(shown.app_state.disk, shown.replica_id)
 
     @property
@@ -265,6 +269,18 @@ class ChatMessages:
             )
 
     # sending
+
+    def doubts(self, event: Composer.Submitted, command: str) -> bool:
+        """Put an unknown command back, unless the person sends it again or answers a question."""
+        sent_again, self._doubted = self._doubted == event.text, ""
+        if not command or sent_again or asks_for_text(self._shown.state) is not None:
+            return False
+        self._doubted = event.text
+        self._composer.put_back(event.text, event.plan_mode, event.goal_mode)
+        self._shown.show_problem(
+            keyed(f"{command} is not a command of this agent. {{composer.send}} again sends it.")
+        )
+        return True
 
     def submit(self, event: Composer.Submitted) -> None:
         """Send the text, or answer the open question with it."""
