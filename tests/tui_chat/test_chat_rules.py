@@ -93,7 +93,7 @@ async def test_a_letter_adds_a_rule_and_allows_the_command(
     async with frozen.run_test(size=(100, 30)) as pilot:
         await pilot.press("enter")
         await eventually(lambda: focus(frozen) == "QuestionView", "the question")
-        assert "r Always allow `cd src`, `git status *`" in screen_text(frozen)
+        assert "r Always allow `cd src`, `git status *` by a rule" in screen_text(frozen)
         await pilot.press("r")
         await eventually(lambda: given.answers == ["yes"], "the answer")
         assert given.rules == ["allow cd src", "allow git status *"]

@@ -105,7 +105,7 @@ def entries_of(question: QuestionBlock) -> list[Entry]:
         entries.append(Entry(REJECT_WHY.id, REJECT_WHY.help))
     if question.patterns and PERMISSIONS["allow_once"] in (entry.action_id for entry in entries):
         named = ", ".join(f"`{pattern}`" for pattern in question.patterns)
-        entries.append(Entry(ADD_RULE.id, f"Always allow {named}"))
+        entries.append(Entry(ADD_RULE.id, f"Always allow {named} by a rule"))
     return entries
 
 
