@@ -5,11 +5,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from rich.style import Style
 
+from quarterdeck.tui.fuzzy import FuzzyMatch
 from quarterdeck.tui.options import read_options
+from quarterdeck.tui.palette import PaletteEntry, _line
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
 from tests.tui_shell.live import Desk
+
+
+def test_a_text_that_is_cut_does_not_touch_its_note() -> None:
+    entry = PaletteEntry("word " * 30, "16:56", "alpha")
+    shown = "".join(
+        segment.text for segment in _line(entry, FuzzyMatch(0, ()), 60, Style(), Style())
+    )
+    assert shown.endswith("\u2026 16:56  ") and len(shown) == 60
 
 
 @asynccontextmanager

@@ -287,7 +287,7 @@ def _line(
 ) -> list[Segment]:
     """Return kind, text with the matching letters marked, and note."""
     kind = f" {entry.kind} " if entry.kind else " "
-    room = max(4, width - len(kind) - len(entry.note) - 2)
+    room = max(4, width - len(kind) - len(entry.note) - 3)
     text = fit(entry.text, room)
     places = {place for place in found.places if place < len(text)}
     segments = [Segment(kind, dim)]
@@ -295,8 +295,8 @@ def _line(
         Segment(character, base + FOUND if n in places else base)
         for n, character in enumerate(text)
     ]
-    note = f" {entry.note} "
-    return [*segments, Segment(fit(note, max(0, width - len(kind) - room)), dim)]
+    note = fit(entry.note, max(0, width - len(kind) - room - 1))
+    return [*segments, Segment(" ", base), Segment(note, dim)]
 
 
 class PaletteScreen(Dialog[PaletteEntry | None]):
