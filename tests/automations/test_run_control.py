@@ -1,11 +1,18 @@
 """Runs that are canceled, limited in time and number, superseded, queued, skipped, removed."""
 
 import asyncio
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, update
 
 from quarterdeck.service.automations import scheduler as retention
+from quarterdeck.service.db.tables import services
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.replicas.rows import change_workspace
+from quarterdeck.service.system_rows import announce
 from quarterdeck.wire.base import utc_now
 from tests.automations.conftest import SCHEDULE, Office
 from tests.automations.host_payloads import pull_request
@@ -17,6 +24,7 @@ pytestmark = pytest.mark.one_database
 MINUTELY: dict[str, Any] = {"type": "cron", "config": {"schedule": "* * * * *"}}
 PUSHED = trigger("pull_request.synchronize")
 CUSTOM: dict[str, Any] = {"type": "custom", "config": {}}
+LONG_AGO = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -175,6 +183,28 @@ async def test_a_run_that_takes_too_long_is_stopped_and_counts(office: Office) -
         await office.runner.turn()
         await office.reach(made["id"], run["execution_id"], "failed")
     assert not (await office.get(made["id"]))["automation"]["enabled"]
+
+
+async def test_runs_are_timed_by_the_clock_of_their_own_service(office: Office) -> None:
+    made, run = await begun(office, max_minutes=5)
+    database, own = office.world.context.database, office.world.context.home_id
+    await database.write(lambda c: announce(c, "another", "unix:/nowhere"))
+    await database.write(partial(give, run["workspace_id"], "another"))
+    office.clock.pass_by(hours=2)  # ahead of the other service's
+    await office.runner.turn()
+    await office.reach(made["id"], run["execution_id"], "running")
+    await database.write(
+        lambda c: c.execute(update(services).values(seen_at=moment_text(LONG_AGO)))
+    )
+    await office.runner.turn()
+    ended = await office.reach(made["id"], run["execution_id"], "failed")
+    assert ended["reason"] == "timeout"
+    await database.write(partial(give, run["workspace_id"], own))
+
+
+def give(workspace_id: str, home_id: str, connection: Connection) -> None:
+    """Let a replica belong to another service."""
+    change_workspace(connection, workspace_id, home_id=home_id)
 
 
 async def test_a_run_that_is_not_begun_is_in_time(office: Office) -> None:

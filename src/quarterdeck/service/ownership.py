@@ -18,6 +18,7 @@ divided like this:
 | removing the container and volume of a deleted workspace whose service is gone | any service with that container engine; the owner removes the rest if it comes back |
 | automations: fires, and runs that make a replica | any one service, decided in the transaction that marks the run; it becomes the owner |
 | a run that joins another in its replica | the owner of that replica, when it is alive |
+| ending runs that take too long, or with an unanswered question | the owner of their replica, whose clock their times are of; those of a service that was not seen for long are ended by any |
 | stopping the agent of a run that was canceled, timed out or superseded | the owner of its replica |
 | removing uploads of uncommitted changes that nobody used | each service, in the rows alone |
 | removing old runs and receipts | each service, in the rows alone |
@@ -89,7 +90,8 @@ BEAT_SECONDS = 5.0
 ALIVE = timedelta(seconds=20)
 """A service that was not seen for longer is not called any more."""
 INHERITED = timedelta(minutes=10)
-"""Waiting webhook calls of a service that was not seen for longer are made by another."""
+"""Waiting webhook calls of a service that was not seen for longer are made, and its runs ended, by
+another."""
 
 UNIX = "unix:"
 

@@ -26,6 +26,8 @@ from quarterdeck.service.db.tables import (
     chats,
     workspaces,
 )
+from quarterdeck.service.ownership import INHERITED
+from quarterdeck.service.system_rows import all_services
 from quarterdeck.wire.automation_runs import ExecutionStatus
 
 executions_table = automation_executions
@@ -393,8 +395,11 @@ def earlier_pending(connection: Connection, execution: RowMapping) -> RowMapping
     return connection.execute(statement).mappings().first()
 
 
-def asking(connection: Connection) -> list[RowMapping]:
-    """Return the runs whose chat waits for an answer, with the last activity of their workspace."""
+def asking(connection: Connection, home_id: str) -> list[RowMapping]:
+    """Return the runs whose chat waits for an answer, with the last activity of their workspace.
+
+    Those that a service judges by its clock: see `unfinished`.
+    """
     used = func.coalesce(workspaces.c.last_activity_at, workspaces.c.created_at)
     statement = (
         select(
@@ -403,13 +408,29 @@ def asking(connection: Connection) -> list[RowMapping]:
         .join(chats, chats.c.id == executions_table.c.chat_id)
         .join(workspaces, workspaces.c.id == executions_table.c.workspace_id)
         .where(
-            executions_table.c.status == ExecutionStatus.RUNNING, chats.c.awaiting_input.is_(True)
+            executions_table.c.status == ExecutionStatus.RUNNING,
+            chats.c.awaiting_input.is_(True),
+            workspaces.c.home_id.not_in(_others(connection, home_id)),
         )
     )
     return list(connection.execute(statement).mappings())
 
 
-def unfinished(connection: Connection) -> list[RowMapping]:
-    """Return every run with a workspace that has not ended."""
-    statement = select(executions_table).where(executions_table.c.status.in_(STARTED))
+def unfinished(connection: Connection, home_id: str) -> list[RowMapping]:
+    """Return the runs with a workspace that have not ended and that a service judges by its clock.
+
+    Their times were written by the owner of the workspace, whose clock may differ, so they are its
+    own, and those of services that were not seen for long.
+    """
+    owner = func.coalesce(workspaces.c.home_id, home_id)
+    statement = (
+        select(executions_table)
+        .outerjoin(workspaces, workspaces.c.id == executions_table.c.workspace_id)
+        .where(executions_table.c.status.in_(STARTED), owner.not_in(_others(connection, home_id)))
+    )
     return list(connection.execute(statement).mappings())
+
+
+def _others(connection: Connection, home_id: str) -> list[str]:
+    services = all_services(connection, INHERITED)
+    return [one.home_id for one in services if one.alive and one.home_id != home_id]

@@ -253,9 +253,9 @@ class AutomationRunner:
         self._tidied = None if left else now
 
     async def _end_overdue(self, now: datetime) -> None:
-        database = self._context.database
-        if await retry_until_stored(lambda: database.read(lambda c: overdue(c, now))):
-            await retry_until_stored(lambda: database.write(lambda c: end_overdue(c, now)))
+        database, home = self._context.database, self._context.home_id
+        if await retry_until_stored(lambda: database.read(lambda c: overdue(c, now, home))):
+            await retry_until_stored(lambda: database.write(lambda c: end_overdue(c, now, home)))
             self.watch.nudge()
             self._context.checks_changed.set()
 

@@ -188,14 +188,14 @@ class Overdue:
     minutes: int
 
 
-def overdue(connection: Connection, now: datetime) -> list[Overdue]:
-    """Return the runs to be ended now."""
+def overdue(connection: Connection, now: datetime, home_id: str) -> list[Overdue]:
+    """Return the runs to be ended now by the service of a home."""
     overdue_runs: list[Overdue] = []
-    for run in unfinished(connection):
+    for run in unfinished(connection, home_id):
         minutes = json.loads(run["config_json"]).get("max_minutes")
         if minutes and _is_past(run["started_at"], minutes, now):
             overdue_runs.append(Overdue(run, ExecutionReason.TIMEOUT, minutes))
-    for run in asking(connection):
+    for run in asking(connection, home_id):
         auto_stop = json.loads(run["config_json"]).get("workspace_auto_stop_minutes")
         minutes = auto_stop or AUTO_STOP_MINUTES
         if _is_past(run["last_activity_at"], minutes, now):
@@ -203,10 +203,10 @@ def overdue(connection: Connection, now: datetime) -> list[Overdue]:
     return overdue_runs
 
 
-def end_overdue(connection: Connection, now: datetime) -> None:
+def end_overdue(connection: Connection, now: datetime, home_id: str) -> None:
     """End them, as far as they have not ended since."""
     at = moment_text(now)
-    for run in overdue(connection, now):
+    for run in overdue(connection, now, home_id):
         minutes = "one minute" if run.minutes == 1 else f"{run.minutes} minutes"
         if run.reason == ExecutionReason.TIMEOUT:
             why = f"The run took longer than {minutes} and was stopped."
