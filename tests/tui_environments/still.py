@@ -133,6 +133,7 @@ def still_client() -> Any:
         return None
 
     return SimpleNamespace(
+        connection=SimpleNamespace(endpoint="https://deck.example"),
         environments=SimpleNamespace(list=environments),
         repositories=SimpleNamespace(list=repositories),
         repository_sets=SimpleNamespace(list=nothing),
