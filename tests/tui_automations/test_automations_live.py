@@ -44,7 +44,7 @@ async def made(office: Installation, name: str, **fields: Any) -> Automation:
 
 async def look(desk: Desk, *texts: str) -> None:
     """Opens the automations and waits for these."""
-    await eventually(lambda: desk.app.app_state.automations.complete, "the automations")
+    await eventually(lambda: desk.app.app_state.changes.live, "the feed of changes")
     await desk.press("a")
     await desk.see(*texts)
 

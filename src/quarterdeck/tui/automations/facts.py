@@ -305,7 +305,7 @@ def _coming(record: Automation, now: datetime) -> Iterator[Fact]:
 def _settings(record: Automation, names: NameLookup) -> Iterator[Fact]:
     yield Fact("Configuration", "primary", bold=True)
     yield Fact(names.environment(record.environment_id), label="environment")
-    agent = [record.agent_provider or "Default", record.model, record.thinking_level]
+    agent = [record.agent_provider or "built-in", record.model, record.thinking_level]
     yield Fact(" · ".join(filter(None, agent)), label="agent")
     for label, value in _more(record):
         if value:

@@ -115,7 +115,7 @@ class WebhookScreen(Dialog[None]):
 
 
 _EVENTS = [(event.replace("_", " ").replace(".", " "), event) for event in EVENTS]
-AGENT_FIELD = "Default"
+AGENT_FIELD = "Built-in, runs shell blocks only"
 
 FIELDS: Sequence[Field] = (
     Field("name"),
