@@ -84,7 +84,7 @@ def record(entries: Any) -> dict[str, Any]:
     return [entry.payload["chat"] for entry in entries.all if entry.type == "chat.updated"][-1]
 
 
-REACHED = "The cost limit of $1.00 is reached: ${} so far. Raise or remove it to go on."
+REACHED = "The cost limit of $1.00 is reached: ${} so far. Raise or remove it in the permissions of the replica to go on."
 
 
 async def test_a_turn_over_the_limit_is_stopped_and_the_queue_waits(
@@ -124,7 +124,7 @@ async def test_a_message_that_waits_is_told_and_runs_without_a_limit(
     await link.chat_send(message(chat, "0.1"))
     await wait_until(lambda: notices(entries, chat))
     assert notices(entries, chat) == [
-        "The cost limit of $0.50 is reached: $0.60 so far. Raise or remove it to go on."
+        "The cost limit of $0.50 is reached: $0.60 so far. Raise or remove it in the permissions of the replica to go on."
     ]
     assert record(entries)["turnFailed"] and not record(entries)["processing"]
     await link.permissions_set(limit(None))

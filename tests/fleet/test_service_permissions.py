@@ -143,7 +143,7 @@ async def test_a_turn_over_the_cost_limit_is_stopped_and_goes_on_when_it_is_rais
     await world.send(made, "cost 1.5 wait")
     await world.send(made, "cost 0.25")
     await eventually(failed, "the limit")
-    stopped = "The cost limit of $1.00 is reached: $1.50 so far. Raise or remove it to go on."
+    stopped = "The cost limit of $1.00 is reached: $1.50 so far. Raise or remove it in the permissions of the replica to go on."
     assert await ended() == [stopped]
     await change(world, made, cost_limit=2)
 

@@ -108,7 +108,7 @@ class Budget:
         limit = self.limit or 0.0
         return (
             f"The cost limit of ${limit:.2f} is reached: ${self.spent:.2f} so far."
-            " Raise or remove it to go on."
+            " Raise or remove it in the permissions of the replica to go on."
         )
 
     def warning(self, cost: ReportedCost) -> str | None:

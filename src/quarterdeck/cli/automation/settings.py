@@ -221,7 +221,9 @@ setting_options = combined(
         type=click.Choice([choice.value for choice in PushPolicy]),
         help="What runs may push to the source; default: as in their environment, else own_branch.",
     ),
-    click.option("--agent", metavar="AGENT", help="Default: builtin, which runs shell blocks only."),
+    click.option(
+        "--agent", metavar="AGENT", help="Default: builtin, which runs shell blocks only."
+    ),
     click.option("--model", metavar="MODEL"),
     click.option(
         "--debounce",
