@@ -110,7 +110,6 @@ async def test_a_connection_that_the_server_closed_is_not_used_again():
     async with served(script) as (server, client):
         await client.get("/a")
         await closed.wait()
-        await asyncio.sleep(0)  # the end of the connection is read in the same turn of the loop
         assert (await client.post("/b")).text == "hi"
         assert server.connections == 2
 
@@ -144,13 +143,69 @@ async def test_a_body_in_parts_and_an_answer_in_chunks():
         assert received == b"5\r\nfirst\r\n6\r\nsecond\r\n0\r\n\r\n"
 
 
-async def test_an_answer_before_the_end_of_the_body():
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def test_an_answer_before_the_end_of_the_body(tmp_path: Path):
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _head(reader)
         writer.write(b"HTTP/1.1 413 Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()  # the rest is not read
 
-    async with served(script) as (_, client):
-        assert (await client.post("/a", content=b"x" * (32 << 20))).status_code == 413
+    path = str(tmp_path / "s")
+    async with await asyncio.start_unix_server(refuse, path):
+        transport = LocalTransport(path, LIMITS)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            for _ in range(5):
+                assert (await client.post("/a", content=b"x" * (8 << 20))).status_code == 413
+
+
+@pytest.mark.parametrize("more", [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", b"noise"])
+async def test_bytes_that_answer_nothing_are_not_taken_for_an_answer(more: bytes):
+    sent = asyncio.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _head(reader)
+        writer.write(OK)
+        await writer.drain()
+        await asked.wait()
+        writer.write(more)
+        await writer.drain()
+        sent.set()
+
+    asked = asyncio.Event()
+    async with served(script) as (server, client):
+        await client.get("/a")
+        asked.set()
+        await sent.wait()
+        assert (await client.post("/b")).text == "hi"
+        assert server.connections == 2
+
+
+async def test_bytes_after_an_answer_end_the_connection():
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _head(reader)
+        writer.write(OK + b"more")
+
+    async with served(script) as (server, client):
+        for _ in range(2):
+            assert (await client.get("/a")).text == "hi"
+        assert server.connections == 2
+
+
+async def test_closing_ends_a_stream_that_is_read():
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+
+    async with served(script) as (server, client):
+        async with client.stream("GET", "/a") as answer:
+            parts = answer.aiter_bytes()
+            assert await anext(parts) == b"a"
+            reading = asyncio.ensure_future(anext(parts))
+            await asyncio.sleep(0)
+            await client.aclose()
+            with pytest.raises(httpx.RemoteProtocolError):
+                await reading
+        await server.closed.wait()
 
 
 async def test_a_stream_that_is_left_closes_its_connection():

@@ -6,10 +6,13 @@ The protocol is h11's in both.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, contextmanager, suppress
+from ipaddress import ip_address
+from select import POLLIN, poll
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 
 import h11
 import httpx
@@ -28,7 +31,7 @@ class LocalTransport(httpx.AsyncBaseTransport):
         self._most_idle = limits.max_keepalive_connections or 0
         self._idle_seconds = limits.keepalive_expiry or 0.0
         self._idle: list[_Connection] = []
-        self._open: set[_Connection] = set()
+        self._busy: set[_Connection] = set()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; return its answer, whose body is read as it is iterated.
@@ -36,12 +39,13 @@ class LocalTransport(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: as the transport of httpx does.
         """
-        connection = await self._reusable() or await self._connect(request)
+        connection = self._reusable() or await self._connect(request)
+        self._busy.add(connection)
         try:
             await connection.send(request)
             head = await connection.head()
         except BaseException:
-            await self._drop(connection)
+            self._drop(connection)
             raise
         return httpx.Response(
             head.status_code,
@@ -54,27 +58,31 @@ class LocalTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        for connection in list(self._open):
-            await self._drop(connection)
+        self._most_idle = 0
+        while self._idle:
+            self._idle.pop().close()
+        for connection in self._busy:
+            connection.cut()
 
-    async def release(self, connection: "_Connection") -> None:
+    def release(self, connection: "_Connection") -> None:
         """Keep a connection for the next request, if its answer was read to the end; close it otherwise."""
         if connection.next_cycle() and len(self._idle) < self._most_idle:
+            self._busy.discard(connection)
             self._idle.append(connection)
         else:
-            await self._drop(connection)
+            self._drop(connection)
 
-    async def _drop(self, connection: "_Connection") -> None:
-        self._open.discard(connection)
-        await connection.aclose()
+    def _drop(self, connection: "_Connection") -> None:
+        self._busy.discard(connection)
+        connection.close()
 
-    async def _reusable(self) -> "_Connection | None":
+    def _reusable(self) -> "_Connection | None":
         known, self._idle = self._idle, []
         for connection in known:
             if connection.is_usable(self._idle_seconds):
                 self._idle.append(connection)
             else:
-                await self._drop(connection)
+                connection.close()
         return self._idle.pop() if self._idle else None
 
     async def _connect(self, request: httpx.Request) -> "_Connection":
@@ -82,20 +90,16 @@ class LocalTransport(httpx.AsyncBaseTransport):
         with _told(httpx.ConnectError, httpx.ConnectTimeout):
             async with asyncio.timeout(seconds):
                 if self._address is not None:
-                    streams = await asyncio.open_unix_connection(self._address)
-                else:
-                    streams = await asyncio.open_connection(url.host, url.port or 80)
-        connection = _Connection(*streams)
-        self._open.add(connection)
-        return connection
+                    return _Connection(await _open(socket.AF_UNIX, self._address))
+                return _Connection(await _open_tcp(url.host, url.port or 80))
 
 
 class _Connection:
     """A connection and what h11 knows of it."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, opened: socket.socket) -> None:
+        self._socket = opened
+        self._loop = asyncio.get_running_loop()
         self._protocol = h11.Connection(h11.CLIENT, HEAD_BYTES)
         self._read_seconds: float | None = None
         self._idle_since = 0.0
@@ -108,18 +112,19 @@ class _Connection:
             head = h11.Request(
                 method=request.method, target=request.url.raw_path, headers=request.headers.raw
             )
-            self._writer.write(self._protocol.send(head) or b"")
         body = cast(httpx.AsyncByteStream, request.stream)
-        with suppress(httpx.WriteError):  # a server that refuses a body may close, and has answered
+        with suppress(httpx.WriteError):  # a server that refuses may close, and has answered
+            await self._write(head, seconds)
             async for part in body:
                 await self._write(h11.Data(part), seconds)
             await self._write(h11.EndOfMessage(), seconds)
 
     async def _write(self, event: h11.Event, seconds: float | None) -> None:
         with _told(httpx.WriteError, httpx.WriteTimeout):
-            self._writer.write(self._protocol.send(event) or b"")
-            async with asyncio.timeout(seconds):
-                await self._writer.drain()
+            data = self._protocol.send(event)
+            if data:
+                async with asyncio.timeout(seconds):
+                    await self._loop.sock_sendall(self._socket, data)
 
     async def head(self) -> h11.Response:
         """Return the head of the answer."""
@@ -136,7 +141,7 @@ class _Connection:
         with _told(httpx.ReadError, httpx.ReadTimeout):
             while (event := self._protocol.next_event()) is h11.NEED_DATA:
                 async with asyncio.timeout(self._read_seconds):
-                    data = await self._reader.read(READ_BYTES)
+                    data = await self._loop.sock_recv(self._socket, READ_BYTES)
                 if not data and self._protocol.their_state is h11.SEND_RESPONSE:
                     raise httpx.RemoteProtocolError(
                         "Server disconnected without sending a response."
@@ -146,22 +151,26 @@ class _Connection:
 
     def next_cycle(self) -> bool:
         """Be ready for another request; false where this was the last."""
-        if self._protocol.our_state is not h11.DONE or self._protocol.their_state is not h11.DONE:
+        states = self._protocol.our_state, self._protocol.their_state
+        if states != (h11.DONE, h11.DONE) or self._protocol.trailing_data[0]:
             return False
         self._protocol.start_next_cycle()
         self._idle_since = monotonic()
         return True
 
     def is_usable(self, idle_seconds: float) -> bool:
-        """Return whether an idle connection is still open and fresh."""
-        fresh = monotonic() - self._idle_since < idle_seconds
-        return fresh and not self._reader.at_eof() and not self._writer.is_closing()
+        """Return whether an idle connection is fresh, and neither was closed nor has bytes of no answer."""
+        readable = poll()
+        readable.register(self._socket, POLLIN)
+        return monotonic() - self._idle_since < idle_seconds and not readable.poll(0)
 
-    async def aclose(self) -> None:
-        """Close the connection without sending what waits to be sent."""
-        self._writer.transport.abort()
-        with suppress(OSError):  # the other side broke it
-            await self._writer.wait_closed()
+    def cut(self) -> None:
+        """End what is sent and received; who uses the connection fails and closes it."""
+        with suppress(OSError):  # the other side was quicker
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 class _Body(httpx.AsyncByteStream):
@@ -178,7 +187,36 @@ class _Body(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            await self._transport.release(connection)
+            self._transport.release(connection)
+
+
+async def _open_tcp(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+    except ValueError:
+        pass
+    else:
+        return await _open(family, (host, port))
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    *others, last = [(family, address) for family, *_, address in found]
+    for family, address in others:
+        with suppress(OSError):  # the next address may answer
+            return await _open(family, address)
+    return await _open(*last)
+
+
+async def _open(family: int, address: Any) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)
+        if family != socket.AF_UNIX:
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(opened, address)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 def _seconds(request: httpx.Request, of: str) -> float | None:
