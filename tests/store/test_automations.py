@@ -207,6 +207,22 @@ async def test_a_change_that_could_not_be_read_is_read_when_the_line_is_back(
     await watched.until(lambda: state.name == "renamed", "the change")
 
 
+async def test_one_that_cannot_be_read_does_not_hold_up_the_others(
+    watched: Watched, service: AutomationService
+) -> None:
+    bad, good = service.put(automation("bad")), service.put(automation("good"))
+    state = await known(watched, good)
+    paths = [f"/v1/automations/{id}" for id in (bad, good)]
+    service.refuses.update(paths)
+    service.automations[good]["name"] = "renamed"
+    for index, id in enumerate((bad, good), 1):
+        service.tell(index, "automation.changed", automation_id=id)
+    await watched.until(lambda: len(watched.deck.automations.stale) == 2, "the failures")
+    service.refuses = {paths[0], "/v1/automations"}
+    service.streams["automations"].put_nowait(b"")  # the line is cut
+    await watched.until(lambda: state.name == "renamed", "the change")
+
+
 async def test_what_another_start_of_the_service_tells_of_its_settings_is_read(
     watched: Watched, service: AutomationService
 ) -> None:

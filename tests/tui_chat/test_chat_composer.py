@@ -19,7 +19,7 @@ from quarterdeck.wire.replicas import CreateReplica
 from quarterdeck.wire.repositories import ConnectRepository
 from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
-from tests.tui_shell.frozen import FrozenCockpit, screen_text
+from tests.tui_shell.frozen import FrozenCockpit, Story, said, screen_text
 from tests.tui_shell.live import Desk, Installation
 
 
@@ -276,7 +276,7 @@ async def test_the_pasted_path_of_an_image_is_attached(
 async def test_an_unknown_command_is_sent_only_again(
     frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frozen.add("alpha")
+    known = frozen.add("alpha")
     sent: list[str] = []
 
     async def slash_commands(*_: UUID) -> list[SlashCommand]:
@@ -290,7 +290,13 @@ async def test_an_unknown_command_is_sent_only_again(
         await eventually(lambda: frozen.focused is pane.composer)
         await pilot.press("slash")
         await eventually(lambda: "/review" in screen_text(frozen))
+        # Before the first turn the agent may not have reported its commands.
         await pilot.press(*"revix", "enter")
+        await eventually(lambda: sent == ["/revix"])
+        sent.clear()
+        said(known, Story().user("/revix").events)
+        pane.composer.text = "/revix"
+        await pilot.press("enter")
         await eventually(lambda: "/revix is not a command of this agent." in screen_text(frozen))
         assert (sent, pane.composer.text) == ([], "/revix")
         await pilot.press("enter")

@@ -6,7 +6,6 @@ import tempfile
 import tomllib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,7 +59,7 @@ async def both(
     with tempfile.TemporaryDirectory(prefix="qd-") as directory:
         monkeypatch.setenv("QUARTERDECK_HOME", directory)
         (Path(directory) / "config.toml").write_text(f"[profiles.work]\n{profile}\n")
-        machine = LocalMachine(replace(embedded_target(), socket=live.home / "service/qd.sock"))
+        machine = LocalMachine(embedded_target()._replace(socket=live.home / "service/qd.sock"))
         async with live.cockpit(size, surroundings=machine) as desk:
             yield desk
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -243,9 +244,14 @@ class AutomationStore:
         if not resumed or not self.complete:
             await self.refresh()
             return
-        await self._reread_records()
-        for stale in list(self.stale):
-            await self.reread(stale)
+        failed: ClientError | None = None
+        for read in (self._reread_records, *(partial(self.reread, stale) for stale in self.stale)):
+            try:
+                await read()
+            except ClientError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     async def apply(self, event: "Event") -> None:
         """Apply an event.

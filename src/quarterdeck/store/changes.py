@@ -98,6 +98,7 @@ class ChangeFeed:
             self._owner.connection_lost(error)
 
     def _failed(self, error: ClientError) -> None:
+        log.warning("the changes of the service cannot be followed: %s", error)
         if (automations := self._owner.known_automations) is not None:
             automations.failed(error)
 

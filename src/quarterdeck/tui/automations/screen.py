@@ -5,6 +5,7 @@
 Below 60 columns only the side with the focus is shown.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 from uuid import UUID
 
@@ -95,8 +96,7 @@ class AutomationsScreen(StepsScreen):
     def on_mount(self) -> None:
         self._show()
         self._read_names()
-        if not (self.store.live and self.store.listed):
-            self._read_list()
+        self._read_list_if_needed()
 
     # what the store has
 
@@ -130,6 +130,11 @@ class AutomationsScreen(StepsScreen):
 
     # reading on demand
 
+    def _read_list_if_needed(self) -> None:
+        store = self.store
+        if not (store.live and store.listed) or store.problem is not None:
+            self._read_list()
+
     @work(exclusive=True, group="list")
     async def _read_list(self) -> None:
         try:
@@ -141,7 +146,7 @@ class AutomationsScreen(StepsScreen):
     async def _read_names(self) -> None:
         try:
             client = self._app_state.client
-            self._names = NameLookup(endpoint=client.connection.endpoint)
+            self._names = replace(self._names, endpoint=client.connection.endpoint)
             found = await choices(client)
         except ClientError:
             return  # ids are shown then
@@ -184,8 +189,7 @@ class AutomationsScreen(StepsScreen):
     def action_reconnect(self) -> None:
         super().action_reconnect()
         self._read_names()
-        if not self.store.live:
-            self._read_list()
+        self._read_list_if_needed()
         self._read_runs()
 
     # showing

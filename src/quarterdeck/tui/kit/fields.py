@@ -20,7 +20,7 @@ from quarterdeck.tui.kit.key_context import HasKeyContext
 class LineInput(Input):
     """An input of one row that does not lay out the screen again with every character.
 
-    Of a pasted text all lines are kept, joined by blanks.
+    Of a pasted text all lines are kept, joined by blanks; of a secret the first one.
     """
 
     DEFAULT_CSS = """
@@ -53,7 +53,9 @@ class LineInput(Input):
         self.cursor_blink = False
 
     def _on_paste(self, event: events.Paste) -> None:
-        event.text = one_line(event.text)  # the base class inserts the first line alone
+        # The base class inserts the first line alone.
+        if not self.password and len(event.text.splitlines()) > 1:
+            event.text = one_line(event.text)
 
 
 class FindField(LineInput, HasKeyContext):

@@ -45,8 +45,12 @@ _COMMAND = re.compile(r"(/[A-Za-z][\w:-]*)(?:\s|$)")
 def unknown_command(shown: ShownChat, text: str) -> str:
     """Return the command that a text begins with, if neither the agent nor the cockpit has it; else nothing.
 
-    Nothing, too, until the commands of the chat were offered for completion.
+    Nothing, too, until the commands of the chat were offered for completion, and before its first message:
+    some agents report theirs with the first turn.
     """
+    chat = shown.state
+    if chat is None or chat.transcript is None or not chat.transcript.blocks:
+        return ""
     known = shown.known_commands.get(shown.id)
     found = _COMMAND.match(text)
     is_known = known is None or found is None or found[1] in known or found[1] in COMMANDS

@@ -1,5 +1,6 @@
 """The Chat tab's chat with its status, and its messages: drafts, sending, the queue, attachments."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -173,6 +174,8 @@ def plan_ready_words() -> str:
 
 
 STARTED = "Already started; ctrl+x interrupts it."
+DROPPED_SECONDS = 1.0
+"""Longest that a key waits for the file of a pasted path."""
 MOVES = {"up": -1, "down": 1}
 
 
@@ -199,8 +202,8 @@ class ChatMessages:
         self._composer = composer
         self._queue = queue
         self._drafts: dict[UUID, MessageDraft] = {}
-        self._doubted = ""
-        """The text with an unknown command that was put back."""
+        self._doubted: tuple[UUID, str] | None = None
+        """The chat and the text with an unknown command that was put back."""
         self.prompts = PromptHistory(shown.app_state.disk, shown.replica_id)
 
     @property
@@ -272,10 +275,11 @@ class ChatMessages:
 
     def doubts(self, event: Composer.Submitted, command: str) -> bool:
         """Put an unknown command back, unless the person sends it again or answers a question."""
-        sent_again, self._doubted = self._doubted == event.text, ""
+        doubted = (self._shown.id, event.text)
+        sent_again, self._doubted = self._doubted == doubted, None
         if not command or sent_again or asks_for_text(self._shown.state) is not None:
             return False
-        self._doubted = event.text
+        self._doubted = doubted
         self._composer.put_back(event.text, event.plan_mode, event.goal_mode)
         self._shown.show_problem(
             keyed(f"{command} is not a command of this agent. {{composer.send}} again sends it.")
@@ -514,10 +518,13 @@ class ChatMessages:
         shown.refresh()
 
     async def attach_dropped(self, text: str) -> bool:
-        """Attach the image of a pasted path; False when it is not one of this machine."""
+        """Attach the image of a pasted path; False when it is not one of this machine, or answers a question."""
+        if asks_for_text(self._shown.state) is not None:
+            return False
         try:
-            file = await read_dropped(text)
-        except NotReadableError:
+            async with asyncio.timeout(DROPPED_SECONDS):
+                file = await read_dropped(text)
+        except (NotReadableError, TimeoutError):
             return False
         if file.image is not None:
             await self.attach(file)
