@@ -382,7 +382,8 @@ async def test_without_automations_nothing_is_kept_until_there_is_one(
 async def test_an_automation_that_comes_while_the_list_is_read_stays(
     watched: Watched, service: AutomationService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = await known(watched, service.put(automation("old")))
+    old, other = service.put(automation("old")), service.put(automation("other"))
+    await known(watched, old)
     listed, released = asyncio.Event(), asyncio.Event()
     answer = service.handle_async_request
 
@@ -394,13 +395,15 @@ async def test_an_automation_that_comes_while_the_list_is_read_stays(
         return response
 
     monkeypatch.setattr(service, "handle_async_request", late)
-    del service.automations[str(state.id)]
+    del service.automations[old]
     automations = watched.deck.automations
     reading = asyncio.create_task(automations.refresh())
     await listed.wait()
     new = UUID(service.put(automation("new")))
     service.tell(1, "automation.changed", automation_id=str(new))
+    service.tell(2, "automation.deleted", automation_id=other)
     await watched.until(lambda: new in automations.states, "the new one")
+    await watched.until(lambda: UUID(other) not in automations.states, "the deletion")
     released.set()
     await reading
     assert list(automations.states) == [new]

@@ -212,6 +212,9 @@ class AutomationStore:
         self.problem: str | None = None
         self.stale: set[UUID] = set()
         """Automations that may have changed and were not read again yet."""
+        self._revision = 0
+        self._changed: dict[UUID, int] = {}
+        """The revision of each automation's last change."""
         self.complete = False
         """Whether the list and the newest run of each were read."""
 
@@ -289,13 +292,13 @@ class AutomationStore:
             ClientError: it could not be read; `problem` says why, and the known state stays.
         """
         self.complete = False
-        before = set(self.states)
+        since = self._revision
         try:
             automations = [automation async for automation in self._owner.client.automations.all()]
         except ClientError as error:
             self.failed(error)
             raise
-        self._take_list(automations, before)
+        self._take_list(automations, since)
         self.stale.clear()
         self.problem = None
         self.listed = True
@@ -357,6 +360,7 @@ class AutomationStore:
 
     def take(self, record: Automation) -> AutomationState:
         """Apply a record that was just read or returned."""
+        self._note(record.id)
         state = self.states.get(record.id)
         if state is None:
             state = self.states[record.id] = AutomationState(record)
@@ -375,19 +379,25 @@ class AutomationStore:
 
     def drop(self, automation_id: UUID) -> None:
         """Remove an automation that was deleted."""
+        self._note(automation_id)
         self.stale.discard(automation_id)
         if self.states.pop(automation_id, None) is not None:
             self.publish()
+
+    def _note(self, automation_id: UUID) -> None:
+        self._revision += 1
+        self._changed[automation_id] = self._revision
 
     def publish(self, automation_id: UUID | None = None) -> None:
         """Publish that an automation, or any of them, changed."""
         self._owner.publish(AutomationsChanged(automation_id))
 
-    def _take_list(self, automations: Iterable[Automation], before: set[UUID]) -> None:
-        """Apply a list; an automation that is not in `before` may be newer than it."""
-        records = {record.id: record for record in automations}
-        for deleted in before - records.keys():
-            self.states.pop(deleted, None)
+    def _take_list(self, automations: Iterable[Automation], since: int) -> None:
+        """Apply a list that was requested at a revision: what changed after that is newer."""
+        newer = {id for id, revision in self._changed.items() if revision > since}
+        records = {record.id: record for record in automations if record.id not in newer}
+        for deleted in self.states.keys() - records.keys() - newer:
+            del self.states[deleted]
         for record in records.values():
             known = self.states.get(record.id)
             if known is None:
