@@ -1,5 +1,6 @@
 """The dialog of a question above the composer: when it has the focus, and what its keys do."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from quarterdeck.tui.widgets.question import QuestionDock
 from quarterdeck.wire.agents import Agent
 from tests.support.waiting import eventually
 from tests.tui_chat.desk import opened
+from tests.tui_chat.test_chat_composer import png
 from tests.tui_shell.frozen import FrozenCockpit, Story, said, screen_text
 from tests.tui_shell.live import Installation
 
@@ -363,6 +365,21 @@ async def test_a_question_that_takes_a_text_only_leaves_the_focus_to_the_compose
         await eventually(lambda: focus(frozen) == "Composer", "the composer")
         assert "Type an answer below." in screen_text(frozen)
         assert frozen.screen.query_one(QuestionDock).display
+
+
+async def test_the_pasted_path_of_an_image_can_be_an_answer(
+    frozen: FrozenCockpit, tmp_path: Path
+) -> None:
+    picture = tmp_path / "logo.png"
+    picture.write_bytes(png())
+    asking(frozen, ask(Story().user("go"), options=[], acceptsText=True))
+    async with frozen.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: focus(frozen) == "Composer", "the composer")
+        frozen.post_message(events.Paste(str(picture)))
+        await eventually(
+            lambda: frozen.screen.query_one(ChatPane).composer.text == str(picture), "the path"
+        )
 
 
 async def test_an_agent_is_called_as_the_configuration_file_calls_it(
