@@ -29,8 +29,8 @@ def leave_plugins_out() -> None:
 def load_later(*names: str, light: str | None = None) -> None:
     """Let modules be loaded when something in them is used, not when they are imported.
 
-    For what a library imports and this process has no use for. `light` is a module that they pass on names
-    of: those are taken from there.
+    For what a library imports and this process has no use for. Names that the module `light` has are taken
+    from it, and load nothing else.
     """
     for name in names:
         if name not in sys.modules:

@@ -75,6 +75,12 @@ async def _answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
             writer.write(OK)
 
 
+async def _begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send the first part of a body that does not end."""
+    await _head(reader)
+    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+
+
 async def test_one_connection_serves_requests_one_after_the_other():
     async with served(_answer_all) as (server, client):
         for _ in range(3):
@@ -192,16 +198,11 @@ async def test_bytes_after_an_answer_end_the_connection():
 
 
 async def test_closing_ends_a_stream_that_is_read():
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _head(reader)
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-
-    async with served(script) as (server, client):
+    async with served(_begin) as (server, client):
         async with client.stream("GET", "/a") as answer:
             parts = answer.aiter_bytes()
             assert await anext(parts) == b"a"
             reading = asyncio.ensure_future(anext(parts))
-            await asyncio.sleep(0)
             await client.aclose()
             with pytest.raises(httpx.RemoteProtocolError):
                 await reading
@@ -209,11 +210,7 @@ async def test_closing_ends_a_stream_that_is_read():
 
 
 async def test_a_stream_that_is_left_closes_its_connection():
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _head(reader)
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-
-    async with served(script) as (server, client):
+    async with served(_begin) as (server, client):
         async with client.stream("GET", "/a") as answer:
             async for part in answer.aiter_bytes():
                 assert part == b"a"

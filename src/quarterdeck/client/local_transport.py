@@ -87,7 +87,7 @@ class LocalTransport(httpx.AsyncBaseTransport):
 
     async def _connect(self, request: httpx.Request) -> "_Connection":
         url, seconds = request.url, _seconds(request, "connect")
-        with _told(httpx.ConnectError, httpx.ConnectTimeout):
+        with _httpx_errors(httpx.ConnectError, httpx.ConnectTimeout):
             async with asyncio.timeout(seconds):
                 if self._address is not None:
                     return _Connection(await _open(socket.AF_UNIX, self._address))
@@ -108,19 +108,20 @@ class _Connection:
         """Send a request with its body; an answer may come before the end of that."""
         self._read_seconds = _seconds(request, "read")
         seconds = _seconds(request, "write")
-        with _told(httpx.WriteError, httpx.WriteTimeout):
+        with _httpx_errors(httpx.WriteError, httpx.WriteTimeout):
             head = h11.Request(
                 method=request.method, target=request.url.raw_path, headers=request.headers.raw
             )
         body = cast(httpx.AsyncByteStream, request.stream)
-        with suppress(httpx.WriteError):  # a server that refuses may close, and has answered
+        # A server that refuses a request may answer and close before it has read all of it.
+        with suppress(httpx.WriteError):
             await self._write(head, seconds)
             async for part in body:
                 await self._write(h11.Data(part), seconds)
             await self._write(h11.EndOfMessage(), seconds)
 
     async def _write(self, event: h11.Event, seconds: float | None) -> None:
-        with _told(httpx.WriteError, httpx.WriteTimeout):
+        with _httpx_errors(httpx.WriteError, httpx.WriteTimeout):
             data = self._protocol.send(event)
             if data:
                 async with asyncio.timeout(seconds):
@@ -138,7 +139,7 @@ class _Connection:
             yield bytes(event.data)
 
     async def _next(self) -> h11.Event:
-        with _told(httpx.ReadError, httpx.ReadTimeout):
+        with _httpx_errors(httpx.ReadError, httpx.ReadTimeout):
             while (event := self._protocol.next_event()) is h11.NEED_DATA:
                 async with asyncio.timeout(self._read_seconds):
                     data = await self._loop.sock_recv(self._socket, READ_BYTES)
@@ -159,13 +160,13 @@ class _Connection:
         return True
 
     def is_usable(self, idle_seconds: float) -> bool:
-        """Return whether an idle connection is fresh, and neither was closed nor has bytes of no answer."""
+        """Return whether an idle connection is fresh, still open, and has received nothing."""
         readable = poll()
         readable.register(self._socket, POLLIN)
         return monotonic() - self._idle_since < idle_seconds and not readable.poll(0)
 
     def cut(self) -> None:
-        """End what is sent and received; who uses the connection fails and closes it."""
+        """End what is sent and received; its user gets an error and closes it."""
         with suppress(OSError):  # the other side was quicker
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -224,8 +225,10 @@ def _seconds(request: httpx.Request, of: str) -> float | None:
 
 
 @contextmanager
-def _told(broken: type[httpx.NetworkError], late: type[httpx.TimeoutException]) -> Generator[None]:
-    """Raise what httpx raises."""
+def _httpx_errors(
+    broken: type[httpx.NetworkError], late: type[httpx.TimeoutException]
+) -> Generator[None]:
+    """Raise errors of sockets and of the protocol as those of httpx."""
     try:
         yield
     except TimeoutError as error:

@@ -113,6 +113,14 @@ class AppState:
             self.known_automations = AutomationStore(self)
         return self.known_automations
 
+    @property
+    def automation_news(self) -> tuple[str, bool]:
+        """The state of the automations in a few words, and whether one waits for the person."""
+        if self.known_automations is None:
+            return "", False
+        summary = self.known_automations.summary()
+        return summary.text, bool(summary.approval and not summary.failing)
+
     @cached_property
     def reviews(self) -> "Reviews":
         """The changes of replicas; created on first use."""

@@ -2,8 +2,8 @@
 
     stream opened -> automations read, if there are any -> events applied
 
-The stream is opened before anything is read, so no change is missed. What knows automations is imported
-when there are some: it takes long to import, and many people have none.
+The stream is opened before anything is read, so no change is missed. The modules for automations are
+imported when there are some: they take long to import, and many people have none.
 """
 
 import logging

@@ -20,7 +20,7 @@ from quarterdeck.tui.kit.key_context import HasKeyContext
 class LineInput(Input):
     """An input of one row that does not lay out the screen again with every character.
 
-    Of a pasted text all lines are kept, joined by blanks; of a secret the first one.
+    The lines of a pasted text are joined by blanks; a secret keeps only the first.
     """
 
     DEFAULT_CSS = """

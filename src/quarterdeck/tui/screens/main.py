@@ -207,11 +207,8 @@ class MainScreen(CommandScreen):
         self.listing.unmark(self.listing.marked - {state.id for state in states})
         self._beside.show_hint()
         self.query_one(StatusLine).show(services.connections, states)
-        automations = services.current.known_automations
-        news = automations.summary() if automations else None
-        self.query_one(PageLinks).show(
-            news.text if news else "", needs_you=bool(news and news.approval and not news.failing)
-        )
+        news, needs_you = services.current.automation_news
+        self.query_one(PageLinks).show(news, needs_you=needs_you)
         self._show_filter()
 
     @on(ReplicaListView.MarksChanged)
