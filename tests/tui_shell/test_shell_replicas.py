@@ -70,6 +70,19 @@ async def test_the_dialog_says_that_the_service_is_down(live: Installation) -> N
         await desk.see("No service answers", "Keep")
 
 
+async def test_the_bottom_line_has_keys_of_replicas_when_there_are_some(live: Installation) -> None:
+    async with live.cockpit() as desk:
+        await desk.see("No replicas yet", "n new", "q quit")
+        assert not any(keys in desk.text for keys in ("enter open", "t terminal", "d delete"))
+        made = await live.create("first")
+        await desk.see("first", "enter open", "t terminal", "d delete")
+        async with live.client() as client:
+            await client.replicas.delete(made.id)
+        await desk.see("No replicas yet")
+        await desk.miss("d delete")
+        await desk.see("n new")
+
+
 @pytest.mark.long
 async def test_sleep_wake_and_delete_with_a_question(live: Installation) -> None:
     await live.create("alpha")

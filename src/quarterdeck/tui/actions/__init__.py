@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACTIONS",
     "BY_STATE",
+    "ON_REPLICAS",
     "Action",
     "KeyContext",
     "action_id_of",
@@ -81,6 +82,14 @@ ACTIONS: dict[KeyContext, tuple[Action, ...]] = {
 
 BY_STATE = frozenset({"replica.sleep", "replica.wake"})
 """Shown in the bottom line only where it has an effect: it depends on a replica's state."""
+ON_REPLICAS = BY_STATE | {
+    "replica.open",
+    "replica.terminal",
+    "replica.get-changes",
+    "replica.delete",
+    "list.mark",
+}
+"""Shown in the bottom line only when there is a replica."""
 
 
 def bindings(where: KeyContext) -> "list[Binding]":

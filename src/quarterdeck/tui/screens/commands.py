@@ -1,7 +1,7 @@
 """Commands of the list of replicas."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +17,7 @@ from quarterdeck.store.replica_list import BulkOutcome, on_each
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.services import Services
 from quarterdeck.transcript.text import name_line, one_line
-from quarterdeck.tui.actions import BY_STATE, KeyContext
+from quarterdeck.tui.actions import BY_STATE, ON_REPLICAS, KeyContext
 from quarterdeck.tui.frames import SettledLayout
 from quarterdeck.tui.kit.key_context import idle_actions_of
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
@@ -94,8 +94,10 @@ STOPPING = (SLEEP, ARCHIVE, DELETE)
 _OF_KEYS = {"replica.sleep": SLEEP, "replica.wake": WAKE}
 
 
-def pointless(states: list[ReplicaState]) -> set[str]:
-    """Return those of `BY_STATE` that have no effect on any of these replicas."""
+def pointless(states: list[ReplicaState]) -> Set[str]:
+    """Return the actions on these replicas that have no effect on any of them."""
+    if not states:
+        return ON_REPLICAS
     return {id for id in BY_STATE if all(_OF_KEYS[id].unfit(state) for state in states)}
 
 
