@@ -41,7 +41,15 @@ THEMES = {"dark": "textual-dark", "light": "textual-light", "ansi": ANSI}
 NEEDS_YOU = "needs-you"
 """The color of what waits for the user, in marks and, with `$` before it, in styles; nothing else has it."""
 
+
+def _tracks(color: str) -> dict[str, str]:
+    """Return the color of scrollbars without their thumb: that of the screen, as some are always there."""
+    names = ("background", "background-hover", "background-active", "corner-color")
+    return {f"scrollbar-{name}": color for name in names}
+
+
 _DARK = {
+    **_tracks("#121212"),
     NEEDS_YOU: "#FF8AE0",
     "border": "#3D9BE9",
     "panel-lighten-2": "#74808B",
@@ -53,6 +61,7 @@ _DARK = {
     "text-disabled": "auto 52%",
 }
 _LIGHT = {
+    **_tracks("#E0E0E0"),
     NEEDS_YOU: "#8A0A78",
     "panel-lighten-2": "#6E6E6E",
     "block-cursor-blurred-background": "#00457826",

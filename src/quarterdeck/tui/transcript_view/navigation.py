@@ -64,9 +64,6 @@ TranscriptView {
     overflow-x: hidden;
     overflow-y: scroll;
     scrollbar-size-vertical: 1;
-    scrollbar-background: $background;
-    scrollbar-background-hover: $background;
-    scrollbar-background-active: $background;
 }
 TranscriptView > .transcript--cursor { color: $text-primary; }
 TranscriptView > .transcript--found { background: $warning 40%; }

@@ -161,9 +161,9 @@ class FilterLine(Vertical, HasKeyContext):
     DEFAULT_CSS = """
     FilterLine {
         height: auto;
-        & Input { display: none; background: $boost; }
+        & Input.-textual-compact { display: none; padding: 0 1; background: $boost; }
         & Static { display: none; padding: 0 1; color: $text-muted; }
-        &.typing Input { display: block; }
+        &.typing Input.-textual-compact { display: block; }
         &.shown Static { display: block; }
     }
     """
