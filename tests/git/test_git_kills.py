@@ -14,7 +14,7 @@ import pytest
 from tests.git.conftest import Shop, commit
 from tests.git.remotes import bare_copy, http_remote, ssh_configuration, ssh_remote
 from tests.support.git import git, make_repository
-from tests.support.installation import Installation, command_of, pids, refused
+from tests.support.installation import Installation, block, command_of, pids, refused
 from tests.support.waiting import until
 from tests.system.conftest import installed
 
@@ -358,4 +358,36 @@ def test_a_commit_that_was_killed_with_its_engine_is_repeated(
     deck.reach(shop.id, "active")
     assert shop.run("git show --format= --name-only").split() == ["one"]
     assert shop.state()["uncommitted"]["files"] == 1
+    deck.delete(shop.id)
+
+
+@pytest.mark.long
+def test_a_rewind_that_was_killed_is_repeated(deck: Installation, tmp_path: Path) -> None:
+    checkout = make_repository(tmp_path / "shop")
+    shop = Shop(deck, checkout, deck.create(deck.environment_with(deck.connect(str(checkout)))))
+    deck.turn(shop.id, block("echo Closed. > README"))
+    until(lambda: not deck.replica(shop.id)["chats"][0]["processing"], "rest")
+    rewind = {"checkpoint": deck.get(f"/v1/replica/{shop.id}/checkpoints")["checkpoints"][0]["id"]}
+    waiting = WAITING.format(place="/workspace").replace("\n", "\\n")
+    shop.run(
+        f"printf '{waiting}cat' > /workspace/slow; chmod +x /workspace/slow;"
+        " git config filter.slow.smudge /workspace/slow; mkdir -p .git/info;"
+        " echo 'README filter=slow' > .git/info/attributes"
+    )
+    asked = Asked(deck, f"/v1/replica/{shop.id}/rewind", **rewind)
+    until(lambda: "waiting" in shop.run("ls /workspace"), "the filter")
+    assert "index.lock" in shop.run("ls .git")
+    deck.kill()
+    assert asked.ended() is None
+    deck.start()
+    shop.run("touch /workspace/go")
+
+    def again() -> bool:  # the other one may not have ended yet
+        answer = deck.ask("POST", f"/v1/replica/{shop.id}/rewind", json=rewind)
+        return answer.status_code == 200
+
+    until(again, "the rewind")
+    assert shop.run("cat README; git status --porcelain; ls .git/*.lock || true") == (
+        "A shop.\nOpen.\nls: cannot access '.git/*.lock': No such file or directory\n"
+    )
     deck.delete(shop.id)

@@ -206,7 +206,7 @@ class CheckoutOperations:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise GitError("Another commit or update is running.") from error
+                raise GitError("Another commit, update or rewind is running.") from error
             file.seek(0)
             if unfinished := file.read():
                 lock = await git_path(self._path, self._environment, "index.lock")
@@ -267,6 +267,7 @@ class CheckoutOperations:
     async def _abort(self, operation: str) -> None:
         names = {
             "commit": (),
+            "rewind": (),
             "merge": ("MERGE_HEAD",),
             "rebase": ("rebase-merge", "rebase-apply"),
         }[operation]
@@ -319,11 +320,12 @@ class CheckoutOperations:
         arguments = ("rev-parse", "--quiet", "--verify", f"refs/qd/{name}^{{commit}}")
         if (commit := await self._optional(*arguments)) is None:
             return False
-        await self.checkpoint(undo, "Before a rewind")
-        await self._git("add", "--all")  # so that files which the checkpoint lacks are removed
-        await self._git("read-tree", "--reset", "-u", commit)
-        if head := await self._optional("rev-parse", "--quiet", "--verify", f"{commit}^1"):
-            await self._git("reset", "--quiet", head)
+        async with self._recoverable("rewind"):
+            await self.checkpoint(undo, "Before a rewind")
+            await self._git("add", "--all")  # so that files which the checkpoint lacks are removed
+            await self._git("read-tree", "--reset", "-u", commit)
+            if head := await self._optional("rev-parse", "--quiet", "--verify", f"{commit}^1"):
+                await self._git("reset", "--quiet", head)
         return True
 
     async def _git(self, *arguments: str, data: bytes = b"") -> bytes:
