@@ -262,3 +262,20 @@ async def test_a_default_branch_has_to_be_there(bench, checkout, tmp_path, git):
             await bench.driver.connect_repository(str(uuid4()), str(checkout), branch)
     git("init", "--quiet", "--initial-branch=later", str(tmp_path / "empty"), at=tmp_path)
     await bench.driver.connect_repository(str(uuid4()), str(tmp_path / "empty"), "later")
+
+
+async def test_what_a_killed_git_left_stops_no_fetch(bench, checkout, git):
+    source = await bench.connect(checkout)
+    mirrors = Mirrors(bench.home.mirrors)
+    mirror = mirrors.path(source.id)
+    locks = ("HEAD.lock", "packed-refs.lock", "refs/heads/trunk.lock")
+    objects = ("objects/pack/tmp_pack_Ab12Cd", "objects/7f/tmp_obj_Ab12Cd")
+    left = [mirror / name for name in (*locks, *objects)]
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    git("commit", "--quiet", "--allow-empty", "--message=More", at=checkout)
+    git("branch", "--delete", "--force", "side", at=checkout)
+    assert await mirrors.fetch_branch(source, "trunk") == git("rev-parse", "trunk", at=checkout)
+    assert not [path for path in left if path.exists()]
+    assert mirrored(bench, git, source.id) == ["refs/heads/trunk", "refs/quarterdeck/HEAD"]

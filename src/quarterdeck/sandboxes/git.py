@@ -384,6 +384,17 @@ def write_configuration(path: Path, environment: Mapping[str, str] = os.environ)
     write_file(path, "\n".join(lines) + "\n", mode=None, durable=False)
 
 
+_REMAINS = ("*.lock", "refs/**/*.lock", "gc.pid", "objects/pack/tmp_*", "objects/*/tmp_obj_*")
+"""What a git that is killed leaves in a bare repository."""
+
+
+def remove_remains(repository: Path) -> None:
+    """Remove locks and unfinished objects of a git that was killed. No other one may write there."""
+    for pattern in _REMAINS:
+        for path in repository.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
 def quoted(value: str) -> str:
     """Return a value quoted for git's configuration files."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

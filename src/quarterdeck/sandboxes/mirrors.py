@@ -27,6 +27,7 @@ from quarterdeck.sandboxes.git import (
     SourceGitError,
     no_login,
     quoted,
+    remove_remains,
     write_configuration,
 )
 from quarterdeck.sandboxes.port import (
@@ -130,7 +131,7 @@ class Mirrors:
             CloneError: it could not be fetched.
         """
         async with self._locks[repository_id]:
-            await asyncio.to_thread(self._prepare)
+            await asyncio.to_thread(self._prepare, repository_id)
             await asyncio.to_thread(remove_abandoned, self._root, _NEW)
             new = self._root / temporary_name(_NEW)
             try:
@@ -152,7 +153,7 @@ class Mirrors:
             await self.connect(source.id, source.url, private=private is not False)
             return
         async with self._locks[source.id]:
-            await asyncio.to_thread(self._prepare)
+            await asyncio.to_thread(self._prepare, source.id)
             try:
                 await self._fetch(self.path(source.id), source.url, REFRESH_SECONDS, private)
             except (SourceGitError, NotARepositoryError) as e:
@@ -202,7 +203,7 @@ class Mirrors:
         """Fetch heads of pull requests into the mirror; missing ones are left out."""
         mirror = self.path(source.id)
         async with self._locks[source.id]:
-            await asyncio.to_thread(self._prepare)
+            await asyncio.to_thread(self._prepare, source.id)
             _, reach = await self.origin(source)
             for ref in refs:
                 options = (*reach, *_FETCH_OPTIONS, "origin", f"+{ref}:{ref}")
@@ -359,7 +360,7 @@ class Mirrors:
         refs = [ref for ref in start.refs if _REF.fullmatch(ref) and ".." not in ref]
         description = " or ".join(start.refs) or start.commit
         async with self._locks[source.id]:
-            await asyncio.to_thread(self._prepare)
+            await asyncio.to_thread(self._prepare, source.id)
             try:
                 ref = await self._first_existing(source, refs) if refs else None
                 if ref is None:
@@ -407,9 +408,11 @@ class Mirrors:
         existing = {line.partition("\t")[2] for line in output.splitlines()}
         return next((ref for ref in refs if ref in existing), None)
 
-    def _prepare(self) -> None:
+    def _prepare(self, repository_id: str) -> None:
+        """Prepare a fetch. Call with the lock of the repository."""
         self._root.mkdir(parents=True, mode=0o700, exist_ok=True)
         write_configuration(self._git.configuration)
+        remove_remains(self.path(repository_id))
 
     async def _connect(
         self, repository_id: str, new: Path, url: str, branch: str | None, private: bool

@@ -84,12 +84,6 @@ async def read_work(git: GitRunner, place: Path, header: str) -> WorkSave:
     return WorkSave.model_validate_json(text)
 
 
-def remove_locks(place: Path) -> None:
-    """Remove the locks of a git that was killed. No other one may run."""
-    for lock in (*place.glob("*.lock"), *place.glob("refs/**/*.lock"), place / "gc.pid"):
-        lock.unlink(missing_ok=True)
-
-
 def _saved_ref(repository_id: str) -> str:
     return SAVED_REF.replace("refs", saved_refs(repository_id), 1)
 

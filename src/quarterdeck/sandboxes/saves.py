@@ -23,14 +23,14 @@ from pydantic import ValidationError
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.errors import SandboxError, SaveRepairedError
-from quarterdeck.sandboxes.git import SourceGitError
+from quarterdeck.sandboxes.git import SourceGitError, remove_remains
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.outgoing import write_alternates
 from quarterdeck.sandboxes.port import KeptContent, KeptFile, RepositorySource
 from quarterdeck.sandboxes.record import load_book, store_book
 from quarterdeck.sandboxes.save_fork import fork_save
-from quarterdeck.sandboxes.save_repair import SaveRepair, find_damage, read_work, remove_locks
+from quarterdeck.sandboxes.save_repair import SaveRepair, find_damage, read_work
 from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.saves import FILES_REF, HEADER_REF, SAVED_REF, SaveFork, WorkSave, saved_refs
@@ -162,7 +162,7 @@ class Saves:
             return False  # without what it borrows nothing can be said
         if borrowed:  # the installation's directory may have been moved
             await asyncio.to_thread(write_alternates, place / "objects/info", *borrowed)
-        await asyncio.to_thread(remove_locks, place)
+        await asyncio.to_thread(remove_remains, place)
         damage = await find_damage(self._git, place, contents=workspace_id not in self._read)
         if damage is None:
             self._read.add(workspace_id)
