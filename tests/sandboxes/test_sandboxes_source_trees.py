@@ -8,6 +8,7 @@ import pytest
 from quarterdeck.sandboxes import source_trees as trees
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.mirrors import Mirrors
+from quarterdeck.sandboxes.port import TreeFile
 from quarterdeck.sandboxes.source_trees import Trees
 from tests.support.git import commit_files, git
 
@@ -54,6 +55,22 @@ async def test_a_repository_is_read_as_committed_and_also_when_it_is_gone(
     git(source, "add", ".")
     git(source, "commit", "-q", "-m", "two")
     assert len(await reader.read(url, "review")) == 4
+
+
+async def test_a_reader_that_is_killed_leaves_nothing(
+    reader: Trees, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: list[set[str]] = []
+
+    def read(packed: object) -> list[TreeFile]:
+        beside.append({path.name for path in (tmp_path / "mirrors").iterdir()})
+        return []
+
+    monkeypatch.setattr(trees, "_read_archive", read)
+    await reader.read(f"file://{source}/.git", "review")
+    await reader.find(f"file://{source}/.git", "SKILL.md")
+    (mirror,) = (tmp_path / "mirrors").glob("*/HEAD")
+    assert beside == [{"gitconfig", mirror.parent.name}] * 2
 
 
 async def test_nothing_outside_is_read(reader: Trees, source: Path, tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ import asyncio
 import os
 import stat
 import tarfile
-import tempfile
 import time
 from dataclasses import dataclass
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 
 from quarterdeck.sandboxes.errors import NotARepositoryError, SandboxError
@@ -96,13 +96,11 @@ class Trees:
                 return []
             sizes = sum(int(size) for size in objects if size.isdigit())
             _Bounds(source.name).check(len(objects), sizes)
-            with tempfile.TemporaryDirectory(prefix="tree-", dir=mirror.parent) as temporary:
-                packed = Path(temporary, "tree.tar")
-                archive = ("archive", "--format=tar", "-o", str(packed), commit, "--", pattern)
-                await git.run(*archive, directory=mirror)
-                return await asyncio.to_thread(_read_archive, packed)
+            archive = ("archive", "--format=tar", commit, "--", pattern)
+            packed = await git.run(*archive, directory=mirror)
         except SourceGitError as e:
             raise SandboxError(f"{source.name} could not be read.", str(e)) from e
+        return await asyncio.to_thread(_read_archive, packed)
 
     async def _read_mirror(self, url: str, inside: PurePosixPath, private: bool) -> list[TreeFile]:
         source = await self._fresh(url, private)
@@ -137,13 +135,11 @@ class Trees:
             raise SandboxError(f"{name} is not a directory of the repository.", str(e)) from e
         sizes = [line.split("\t")[0].split()[-1] for line in listed.split("\0") if line]
         _Bounds(name).check(len(sizes), sum(int(size) for size in sizes if size.isdigit()))
-        with tempfile.TemporaryDirectory(prefix="tree-", dir=mirror.parent) as temporary:
-            packed = Path(temporary, "tree.tar")
-            try:
-                await git.run("archive", "--format=tar", "-o", str(packed), tree, directory=mirror)
-            except SourceGitError as e:
-                raise SandboxError(f"{name} could not be read.", str(e)) from e
-            return await asyncio.to_thread(_read_archive, packed)
+        try:
+            packed = await git.run("archive", "--format=tar", tree, directory=mirror)
+        except SourceGitError as e:
+            raise SandboxError(f"{name} could not be read.", str(e)) from e
+        return await asyncio.to_thread(_read_archive, packed)
 
 
 def _key(url: str) -> str:
@@ -219,9 +215,10 @@ def _read_file(path: Path) -> tuple[bytes, bool] | None:
         return file.read(MOST_BYTES + 1), bool(mode & 0o100)
 
 
-def _read_archive(packed: Path) -> list[TreeFile]:
+def _read_archive(packed: str) -> list[TreeFile]:
+    """Return the files of an archive, which git has printed."""
     files: list[TreeFile] = []
-    with tarfile.open(packed) as archive:
+    with tarfile.open(fileobj=BytesIO(packed.encode(errors="surrogateescape"))) as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isreg() else None
             if content is not None:
