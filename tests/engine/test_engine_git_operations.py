@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.engine.git import GitError
 from quarterdeck.engine.git_operations import CheckoutOperations
 
 IDENTITY = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org"}
@@ -60,3 +61,10 @@ async def test_an_unknown_checkpoint_changes_nothing(path: Path) -> None:
     (path / "kept").write_text("two\n")
     assert not await CheckoutOperations(path, ENVIRONMENT).rewind("turns/none", "rewinds/1")
     assert (path / "kept").read_text() == "two\n"
+
+
+async def test_a_refusal_names_the_file_in_the_way(path: Path) -> None:
+    (path / "kept").write_text("two\n")
+    (path / ".git/index.lock").touch()
+    with pytest.raises(GitError, match="Unable to create '.*index.lock': File exists"):
+        await CheckoutOperations(path, ENVIRONMENT).commit("More", None)

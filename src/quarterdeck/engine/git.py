@@ -327,10 +327,14 @@ async def run_git(
     finally:
         await end_process(process)
     if process.returncode != 0:
-        raise GitError(
-            (complaint or b"It refused.").decode(errors="replace").strip().rsplit("\n", 1)[-1]
-        )
+        raise GitError(_reason((complaint or b"").decode(errors="replace")))
     return head + (output or b"")
+
+
+def _reason(complaint: str) -> str:
+    """Return the line that says why git refused; its advice may follow."""
+    lines = complaint.strip().splitlines() or ["It refused."]
+    return next((line for line in lines if line.startswith("fatal: ")), lines[-1])
 
 
 async def _first(process: asyncio.subprocess.Process, most: int) -> bytes:
