@@ -391,3 +391,33 @@ def test_a_rewind_that_was_killed_is_repeated(deck: Installation, tmp_path: Path
         "A shop.\nOpen.\nls: cannot access '.git/*.lock': No such file or directory\n"
     )
     deck.delete(shop.id)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", ["engine", "commit of the agent"])
+def test_an_agents_commit_that_was_killed_leaves_no_lock(
+    deck: Installation, tmp_path: Path, killed: str
+) -> None:
+    checkout = make_repository(tmp_path / "shop")
+    shop = Shop(deck, checkout, deck.create(deck.environment_with(deck.connect(str(checkout)))))
+    waiting = WAITING.format(place="/workspace").replace("\n", "\\n")
+    shop.run(
+        "echo more > more; git add more; mkdir -p .git/hooks;"
+        f" printf '{waiting}' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit;"
+        " setsid git commit -qam One > /dev/null 2>&1 & echo $! > /tmp/pid"
+    )
+    until(lambda: "waiting" in shop.run("ls /workspace"), "the hook")
+    assert "index.lock" in shop.run("ls .git; rm .git/hooks/pre-commit")
+    if killed == "engine":
+        os.kill(deck.engine(shop.id), signal.SIGKILL)
+        until(lambda: deck.run(shop.id, "true")["exit_code"] == 0, "the next engine")
+    else:
+        shop.run("kill -9 -$(cat /tmp/pid)")
+        answer = deck.ask("POST", f"{shop.path}/shop/commit", json={"message": "Two"})
+        refused(answer, 409, "CONFLICT", "git refused this.", "index.lock': File exists")
+        shop.sleep()
+        deck.post(f"/v1/replica/{shop.id}/wake", status=202)
+        deck.reach(shop.id, "active")
+    deck.post(f"{shop.path}/shop/commit", {"message": "Two"})
+    assert shop.run("git log -1 --format=%s").strip() == "Two"
+    deck.delete(shop.id)

@@ -24,6 +24,8 @@ from quarterdeck.engine.git import GitError, base_of, commit_time, read_commit, 
 from quarterdeck.wire.git import Checkpoint, Checkpoints, Committed, PackHeader, Updated
 from quarterdeck.wire.git_state import CheckoutDiff, EngineRepository, GitCommit, RepositoryDiffs
 
+logger = logging.getLogger(__name__)
+
 DIFF_BYTES = 1 << 20
 """A longer difference is cut after its last whole line."""
 _DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M")
@@ -101,6 +103,28 @@ def _copy(index: Path, own: Path) -> None:
     """Copy an index; a repository without files has none."""
     with suppress(FileNotFoundError):
         shutil.copyfile(index, own)
+
+
+def locks_in(directory: Path) -> list[Path]:
+    """Return the locks of processes that write in git's directory, and of killed ones."""
+    return [*directory.glob("*.lock"), *directory.glob("refs/heads/qd/*.lock")]
+
+
+def remove_locks(directory: Path) -> None:
+    """Remove the locks in git's directory. Nothing else may write there."""
+    for lock in locks_in(directory):
+        lock.unlink(missing_ok=True)
+
+
+async def recover(
+    repositories: Sequence[EngineRepository], environment: Mapping[str, str]
+) -> None:
+    """Remove what git left in repositories; see `CheckoutOperations.recover`."""
+    for repository in repositories:
+        try:
+            await CheckoutOperations(Path(repository.path), environment).recover()
+        except (GitError, OSError) as error:
+            logger.warning("locks of git in %s stay: %s", repository.name, error)
 
 
 NOTE = "qd-update"
@@ -209,8 +233,7 @@ class CheckoutOperations:
                 raise GitError("Another commit, update or rewind is running.") from error
             file.seek(0)
             if unfinished := file.read():
-                lock = await git_path(self._path, self._environment, "index.lock")
-                lock.unlink(missing_ok=True)
+                remove_locks(note.parent)
                 await self._abort(unfinished)
             file.truncate(0)
             file.write(operation)
@@ -219,6 +242,17 @@ class CheckoutOperations:
                 yield
             finally:
                 file.truncate(0)
+
+    async def recover(self) -> None:
+        """Remove what git left when it ended with an earlier engine. No program of an agent may run.
+
+        Raises:
+            GitError, OSError: it is used, or cannot be removed.
+        """
+        directory = self._path / ".git"
+        if locks_in(directory):
+            async with self._recoverable("rewind"):
+                remove_locks(directory)
 
     async def pack_branch(self, branch: str | None, base: str | None) -> None:
         """Print a `PackHeader`, then a pack of the commits that `origin` lacks.
@@ -347,8 +381,6 @@ class CheckoutOperations:
         except GitError:
             return None
 
-
-logger = logging.getLogger(__name__)
 
 TURNS = "turns"
 REWINDS = "rewinds"
