@@ -66,5 +66,5 @@ async def test_an_unknown_checkpoint_changes_nothing(path: Path) -> None:
 async def test_a_refusal_names_the_file_in_the_way(path: Path) -> None:
     (path / "kept").write_text("two\n")
     (path / ".git/index.lock").touch()
-    with pytest.raises(GitError, match="Unable to create '.*index.lock': File exists"):
+    with pytest.raises(GitError, match=r"index\.lock': File exists"):
         await CheckoutOperations(path, ENVIRONMENT).commit("More", None)

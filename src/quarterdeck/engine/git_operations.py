@@ -116,9 +116,7 @@ def remove_locks(directory: Path) -> None:
         lock.unlink(missing_ok=True)
 
 
-async def recover(
-    repositories: Sequence[EngineRepository], environment: Mapping[str, str]
-) -> None:
+async def recover(repositories: Sequence[EngineRepository], environment: Mapping[str, str]) -> None:
     """Remove what git left in repositories; see `CheckoutOperations.recover`."""
     for repository in repositories:
         try:
