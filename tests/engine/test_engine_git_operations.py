@@ -3,11 +3,14 @@
 import os
 import subprocess
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.git import GitError
-from quarterdeck.engine.git_operations import CheckoutOperations
+from quarterdeck.engine.git import GitError, read_repository
+from quarterdeck.engine.git_operations import CheckoutOperations, make_ready, read_diff
+from quarterdeck.service.git import inside
+from quarterdeck.wire.git_state import EngineRepository, GitDiff
 
 IDENTITY = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org"}
 ENVIRONMENT = {
@@ -16,6 +19,8 @@ ENVIRONMENT = {
     **{name.replace("AUTHOR", "COMMITTER"): value for name, value in IDENTITY.items()},
 }
 
+PATCH = Path(inside.__file__).with_name("patch.sh")
+
 
 def git(path: Path, *words: str) -> str:
     command = ["git", *words]
@@ -23,6 +28,11 @@ def git(path: Path, *words: str) -> str:
         command, cwd=path, env=ENVIRONMENT, check=True, capture_output=True, text=True
     )
     return done.stdout.strip()
+
+
+def patch(path: Path) -> str:
+    command = ["sh", str(PATCH), "uncommitted", "main", ""]
+    return subprocess.run(command, cwd=path, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
@@ -68,3 +78,25 @@ async def test_a_refusal_names_the_file_in_the_way(path: Path) -> None:
     (path / ".git/index.lock").touch()
     with pytest.raises(GitError, match=r"index\.lock': File exists"):
         await CheckoutOperations(path, ENVIRONMENT).commit("More", None)
+
+
+async def test_reading_leaves_the_index_to_agents(path: Path) -> None:
+    repository = EngineRepository(
+        id=uuid4(),
+        name="tool",
+        path=str(path),
+        default_branch="main",
+        base_commit=git(path, "rev-parse", "HEAD"),
+    )
+    # With the same content, which git notices only when it reads the file.
+    (path / "kept").unlink()
+    (path / "kept").write_text("one\n")
+    index = path / ".git/index"
+    before = index.lstat().st_ino
+    state = await read_repository(repository, ENVIRONMENT, hooks_completed=True)
+    assert state.git_diff == GitDiff(added=0, removed=0)
+    assert await read_diff(repository, ENVIRONMENT) == ""
+    assert patch(path) == ""
+    assert index.lstat().st_ino == before
+    await make_ready([repository], ENVIRONMENT)
+    git(path, "diff-files", "--quiet")

@@ -164,8 +164,8 @@ async def _changed_lines(
     path: Path, against: str, environment: Mapping[str, str]
 ) -> tuple[int, int]:
     stat = await run_git(
-        path, environment, "diff", "--shortstat", "--no-ext-diff", "--no-textconv",
-        "-M", against, "--",
+        path, environment, "-c", "diff.autoRefreshIndex=false",  # it is an agent's, who may lock it
+        "diff", "--shortstat", "--no-ext-diff", "--no-textconv", "-M", against, "--",
     )  # fmt: skip
     counts = {kind: int(number) for number, kind in _STAT.findall(stat)}
     return counts.get(b"insertion", 0), counts.get(b"deletion", 0)

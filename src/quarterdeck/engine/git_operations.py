@@ -116,13 +116,22 @@ def remove_locks(directory: Path) -> None:
         lock.unlink(missing_ok=True)
 
 
-async def recover(repositories: Sequence[EngineRepository], environment: Mapping[str, str]) -> None:
-    """Remove what git left in repositories; see `CheckoutOperations.recover`."""
+async def make_ready(
+    repositories: Sequence[EngineRepository], environment: Mapping[str, str]
+) -> None:
+    """Prepare repositories for programs of agents, none of which may run yet.
+
+    Locks of git processes that ended with an earlier engine are removed. The index is refreshed,
+    after which the state is read quickly: that leaves the index to the agents.
+    """
     for repository in repositories:
+        path = Path(repository.path)
         try:
-            await CheckoutOperations(Path(repository.path), environment).recover()
+            await CheckoutOperations(path, environment).recover()
+            refresh = ("update-index", "-q", "--refresh")
+            await run_git(path, environment, *refresh, seconds=HOOK_SECONDS)
         except (GitError, OSError) as error:
-            logger.warning("locks of git in %s stay: %s", repository.name, error)
+            logger.warning("the repository %s could not be prepared: %s", repository.name, error)
 
 
 NOTE = "qd-update"
@@ -242,7 +251,7 @@ class CheckoutOperations:
                 file.truncate(0)
 
     async def recover(self) -> None:
-        """Remove what git left when it ended with an earlier engine. No program of an agent may run.
+        """Remove what git left when it ended with an earlier engine.
 
         Raises:
             GitError, OSError: it is used, or cannot be removed.

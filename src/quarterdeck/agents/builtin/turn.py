@@ -294,7 +294,8 @@ async def _commits(repository: Path, old: str, new: str) -> list[str]:
 
 async def _git(repository: Path, *arguments: str) -> str:
     """Return the output of a git command; empty when it fails or takes too long."""
-    command = ["git", "--no-optional-locks", "-c", "core.quotePath=false", *arguments]
+    options = ["-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false"]
+    command = ["git", "--no-optional-locks", *options, *arguments]
     try:
         tree = await Tree.start(
             command, str(repository), os.environ, new_mark("QUARTERDECK_GIT"),

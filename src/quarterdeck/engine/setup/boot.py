@@ -19,7 +19,7 @@ from typing import cast
 from quarterdeck.engine.agent_session import too_large
 from quarterdeck.engine.errors import EngineRefusedError
 from quarterdeck.engine.git import carry_origins, name_co_authors, rename_branches
-from quarterdeck.engine.git_operations import recover
+from quarterdeck.engine.git_operations import make_ready
 from quarterdeck.engine.journal import Journal, event
 from quarterdeck.engine.setup.home import (
     INSTRUCTIONS,
@@ -199,7 +199,7 @@ class Boot:
         await asyncio.to_thread(
             install, self._config.setup, home, self._state_dir, self._config.agents
         )
-        await recover(self._config.repositories, self._environment)
+        await make_ready(self._config.repositories, self._environment)
         await carry_origins(self._config.repositories, self._environment)
         if self._config.setup.co_author:
             await name_co_authors(self._config.repositories, self._environment)

@@ -24,15 +24,12 @@ elif shared=$(git merge-base HEAD "refs/remotes/origin/$branch" 2>/dev/null); th
 fi
 base=${base:-$(git hash-object -t tree /dev/null)}
 
-new() {
-    git ls-files --others --unmerged --exclude-standard "$@" | head -n 1
-}
-
 set -- -- "$@"
 if [ "$against" = head ]; then
     set -- HEAD "$@"
-elif [ -n "$(new "$@")" ]; then
-    # git compares only files that an index names: a copy of it is to name the new ones too.
+else
+    # A copy of the index: git writes it, and compares only files that it names. The copy is to name the new ones too.
+    new=$(git ls-files --others --unmerged --exclude-standard "$@" | head -n 1)
     places=$(git rev-parse --path-format=absolute --git-path index --git-path objects) || exit
     { read -r index; read -r objects; } <<END
 $places
@@ -43,6 +40,6 @@ END
     if [ -e "$index" ]; then cp "$index" "$aside/index" || exit; fi
     export GIT_INDEX_FILE="$aside/index" GIT_OBJECT_DIRECTORY="$aside"
     export GIT_ALTERNATE_OBJECT_DIRECTORIES="$objects${GIT_ALTERNATE_OBJECT_DIRECTORIES:+:$GIT_ALTERNATE_OBJECT_DIRECTORIES}"
-    git add --intent-to-add -- . || exit
+    if [ -n "$new" ]; then git add --intent-to-add -- . || exit; fi
 fi
 git diff --no-color --no-ext-diff --no-textconv -M --binary --full-index "$base" "$@"
