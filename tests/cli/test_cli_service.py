@@ -239,6 +239,15 @@ def test_a_service_that_cannot_start_says_why(installation):
 
 
 @pytest.mark.long
+def test_a_home_that_cannot_be_written_is_told(installation):
+    lock = installation.home / "service" / "start.lock"
+    lock.mkdir(parents=True)  # as where the disk is read-only: it cannot be opened for writing
+    ended = installation.qd("--plain")
+    said = ended.out + ended.err
+    assert ended.code == 3 and "Traceback" not in said
+    assert f"{lock} cannot be created: Is a directory." in said and "QUARTERDECK_HOME" in said
+
+
 def test_a_directory_named_like_the_package_is_not_imported(installation, tmp_path: Path):
     trap = tmp_path / "trap" / "quarterdeck"
     trap.mkdir(parents=True)

@@ -2,14 +2,16 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from quarterdeck.engine.git import GitError, read_repository
-from quarterdeck.engine.git_operations import CheckoutOperations, make_ready, read_diff
+from quarterdeck.engine.git_operations import NOTE, CheckoutOperations, make_ready, read_diff
 from quarterdeck.service.git import inside
+from quarterdeck.wire.git import GitCall, GitFailure
 from quarterdeck.wire.git_state import EngineRepository, GitDiff
 
 IDENTITY = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org"}
@@ -100,3 +102,15 @@ async def test_reading_leaves_the_index_to_agents(path: Path) -> None:
     assert index.lstat().st_ino == before
     await make_ready([repository], ENVIRONMENT)
     git(path, "diff-files", "--quiet")
+
+
+def test_a_repository_that_cannot_be_written_is_refused_in_a_sentence(path: Path) -> None:
+    (path / ".git" / NOTE).mkdir()
+    repository = EngineRepository(id=uuid4(), name="tool", path=str(path), default_branch="main")
+    call = GitCall(operation="commit", repositories=[repository], message="More")
+    command = [sys.executable, "-m", "quarterdeck.engine.git_tool"]
+    data = call.model_dump_json(by_alias=True)
+    done = subprocess.run(command, input=data, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    failure = GitFailure.model_validate_json(done.stderr)
+    assert failure.message == "The repository cannot be written: Is a directory."

@@ -13,6 +13,7 @@ import pytest
 from quarterdeck.sandboxes import git as sandboxes_git
 from quarterdeck.sandboxes.errors import PushError
 from quarterdeck.sandboxes.port import RefUpdate
+from tests.support.disks import limited_files
 
 MEGABYTE = 1 << 20
 BLOB, REF_DELTA = 3, 7
@@ -127,3 +128,13 @@ async def test_a_pack_that_is_too_large_is_refused(
     if limit in ("PACK_LIMIT", "UNFOLDED_LIMIT"):  # the limit alone refused it
         await push()
         assert git("rev-parse", "new", at=remote) == commit
+
+
+async def test_a_push_that_cannot_be_prepared_is_refused(bench, checkout, tmp_path, git) -> None:
+    remote = tmp_path / "remote.git"
+    git("clone", "--quiet", "--bare", str(checkout), str(remote), at=tmp_path)
+    source = await bench.connect(remote)
+    updates = [RefUpdate("refs/heads/new", git("rev-parse", "HEAD", at=remote))]
+    with limited_files(0), pytest.raises(PushError, match="could not be prepared"):
+        await bench.driver.push(source, parts_of(pack_of()), updates)
+    assert not list(bench.home.mirrors.glob(".outgoing-*"))

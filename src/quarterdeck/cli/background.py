@@ -61,7 +61,6 @@ async def ensure_service(home: Home, report: Callable[[str], None]) -> None:
     """
     if await answers(home):
         return
-    _make_directory(home)
     async with _start_lock(home):
         if await answers(home):
             return
@@ -140,20 +139,18 @@ def _spawn(home: Home) -> int:
     )
 
 
-def _make_directory(home: Home) -> None:
+@asynccontextmanager
+async def _start_lock(home: Home) -> AsyncGenerator[None]:
+    lock = home.service / "start.lock"
     try:
         home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.service.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as e:
         raise NoServiceError(
-            f"{home.service} cannot be created: {e.strerror}.",
+            f"{e.filename or lock} cannot be created: {e.strerror}.",
             "Make the directory writable, or set QUARTERDECK_HOME to another one.",
         ) from e
-
-
-@asynccontextmanager
-async def _start_lock(home: Home) -> AsyncGenerator[None]:
-    descriptor = os.open(home.service / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         await _poll_until(lambda: _try_lock(descriptor))
         yield

@@ -69,7 +69,7 @@ def main() -> int:
     call = GitCall.model_validate_json(sys.stdin.buffer.read())
     try:
         result = asyncio.run(carry_out(call))
-    except GitError as error:
+    except (GitError, OSError) as error:
         sys.stderr.write(_failure(error).model_dump_json(by_alias=True) + "\n")
         return REFUSED
     if result is not None:
@@ -77,8 +77,11 @@ def main() -> int:
     return 0
 
 
-def _failure(error: GitError) -> GitFailure:
+def _failure(error: GitError | OSError) -> GitFailure:
     match error:
+        case OSError():
+            reason = f"The repository cannot be written: {error.strerror or error}."
+            return GitFailure(kind="failed", message=reason)
         case NothingToCommitError():
             return GitFailure(kind="nothing", message=str(error))
         case MergeConflictError(conflicts=conflicts):

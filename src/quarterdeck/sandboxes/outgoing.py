@@ -98,7 +98,10 @@ class OutgoingPushes:
         await asyncio.to_thread(remove_abandoned, root, KIND)
         place = root / temporary_name(KIND)
         try:
-            await self.mirrors.git.run("init", "--quiet", "--bare", "--template=", str(place))
+            try:
+                await self.mirrors.git.run("init", "--quiet", "--bare", "--template=", str(place))
+            except SourceGitError as error:
+                raise PushError("The push could not be prepared.", str(error)) from error
             information = place / "objects" / "info"
             objects = self.mirrors.objects(source.id)
             await asyncio.to_thread(write_alternates, information, objects)
