@@ -1,14 +1,23 @@
 """A home whose files are damaged: every command answers or ends with a reason; none waits for ever."""
 
+import logging
 import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
+from uuid import uuid4
 
 import pytest
 
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.port import LocalDriver
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.errors import HomeUnusableError
+from quarterdeck.service.start import open_service
 from tests.support.git import make_repository
 from tests.support.installation import Installation, block, remove
 from tests.support.waiting import until
@@ -42,6 +51,10 @@ def garbage(path: Path, data: bytes) -> None:
 
 def removed(path: Path, data: bytes) -> None:
     pass
+
+
+def emptied(path: Path, data: bytes) -> None:
+    path.write_bytes(b"")
 
 
 def directory(path: Path, data: bytes) -> None:
@@ -162,3 +175,49 @@ def test_files_of_a_replica(whole: Whole, shift: int) -> None:
     until(settled)
     whole.made.stop()
     whole.made.kill_all()
+
+
+@asynccontextmanager
+async def opened(home: Home) -> AsyncGenerator[ServiceContext]:
+    async with open_service(home, cast("LocalDriver", None), list) as context:
+        yield context
+
+
+@pytest.mark.parametrize("kept", ["workspaces/{}/files", "archives/{}.tar.gz", "saves/{}.git"])
+@pytest.mark.parametrize("damage", [removed, emptied])
+async def test_a_lost_database_is_not_replaced_beside_replicas(
+    tmp_path: Path, kept: str, damage: Damage
+) -> None:
+    home = Home(tmp_path)
+    async with opened(home):
+        pass
+    (tmp_path / kept.format(uuid4())).mkdir(parents=True)
+    async with opened(home):
+        pass
+    harm(home.database, damage)
+    left = sorted(home.service.glob("*.sqlite3*"))
+    with pytest.raises(HomeUnusableError, match=r"(?s)missing or empty.*backup.*-wal.*elsewhere"):
+        async with opened(home):
+            pass
+    assert sorted(home.service.glob("*.sqlite3*")) == left
+    for name in ("workspaces", "archives", "saves"):
+        (tmp_path / name).rename(tmp_path / f"{name}-old") if (tmp_path / name).exists() else None
+    async with opened(home):
+        pass
+
+
+async def test_replicas_that_the_database_does_not_know_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An older copy of the database, or one that has lost the end of its log."""
+    home, id = Home(tmp_path), str(uuid4())
+    async with opened(home):
+        pass
+    (home.workspaces / id).mkdir(parents=True)
+    (home.workspaces / f".removed-{uuid4()}").mkdir()
+    with caplog.at_level(logging.WARNING):
+        async with opened(home):
+            pass
+    assert [record.getMessage() for record in caplog.records] == [
+        f"The database has no record of replica {id}, whose files are {home.workspaces / id}"
+    ]

@@ -2,10 +2,12 @@
 
 import asyncio
 import fcntl
+import logging
 import os
+import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -40,9 +42,12 @@ from quarterdeck.service.notifications.sender import NotificationService
 from quarterdeck.service.ownership import ServiceHeartbeat, adopt, home_id
 from quarterdeck.service.previews.service import PreviewService
 from quarterdeck.service.replicas.file_search import FileSearch
+from quarterdeck.service.replicas.rows import recorded
 from quarterdeck.service.search.indexer import SearchIndexer
 from quarterdeck.service.vault import claim, open_vault, seal_all
 from quarterdeck.wire.agents import Agent, OwnAgent
+
+log = logging.getLogger(__name__)
 
 PRIVATE = 0o700
 PASSABLE = 0o711
@@ -130,6 +135,49 @@ def _holder(descriptor: int) -> int | None:
     return int(text) if text.isdigit() else None
 
 
+def _replicas_here(home: Home) -> dict[str, Path]:
+    """Return where the files of each replica are, also of those that the database does not know."""
+    packed = [*home.saves.glob("[!.]*.git"), *home.archives.glob("[!.]*.tar.gz")]
+    found = {path.name.partition(".")[0]: path for path in packed}
+    return found | {path.name: path for path in home.workspaces.glob("[!.]*") if path.is_dir()}
+
+
+def _check_records(home: Home) -> None:
+    """Refuse to begin anew beside replicas; changes nothing of a database that has lost its log.
+
+    Raises:
+        HomeUnusableError: there are replicas, and no record of anything.
+    """
+    if not _replicas_here(home):
+        return
+    try:
+        address = f"{home.database.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            connection.execute("SELECT 1 FROM organizations LIMIT 1")
+    except sqlite3.OperationalError as e:
+        if home.database.exists() and "no such table" not in str(e):
+            return  # opening it says what is wrong
+        raise HomeUnusableError(
+            f"The database {home.database} is missing or empty, and this home has replicas. Restore it "
+            "from a backup, with the file whose name ends in -wal if there is one, and start again. If it "
+            "is lost, move the directories workspaces, archives and saves elsewhere: the service then "
+            "starts without replicas. Their repositories are in workspaces/ID/files."
+        ) from e
+    except sqlite3.DatabaseError:
+        return  # opening it says what is wrong
+
+
+async def _tell_unrecorded(database: Database, home: Home) -> None:
+    """Log which replicas a database that was damaged, or is an older copy, does not know."""
+    here = await asyncio.to_thread(_replicas_here, home)
+    if here:
+        known = await database.read(recorded)
+        for id in sorted(here.keys() - known):
+            log.warning(
+                "The database has no record of replica %s, whose files are %s", id, here[id]
+            )
+
+
 EVENT_FOLLOWERS = (store_calls, follow_events)
 """Called in the transaction that stores events, in this order: store calls of webhooks, update runs
 of automations. (Entries of journals change rows before that, in `relay.project`.)"""
@@ -165,6 +213,8 @@ async def open_service(
     """
     lock = take_home(home)
     try:
+        if database_url is None:
+            await asyncio.to_thread(_check_records, home)
         own = await asyncio.to_thread(home_id, home)
         database = await Database.open(database_url or sqlite_url(home.database), own)
         try:
@@ -174,6 +224,7 @@ async def open_service(
             await seal_all(database, vault)
             await database.write(lambda c: adopt(c, own))
             await ensure_installation(database, home)
+            await _tell_unrecorded(database, home)
             yield ServiceContext(
                 database,
                 EventLog(database, followers=EVENT_FOLLOWERS, home_id=own),

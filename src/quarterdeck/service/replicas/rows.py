@@ -356,6 +356,13 @@ def removals_left(connection: Connection, home_id: str) -> list[tuple[str, str]]
     return _noted(names.scalars())
 
 
+def recorded(connection: Connection) -> set[str]:
+    """Return the ids of all workspaces, and of those whose files are still to be removed."""
+    notes = select(settings.c.name).where(settings.c.name.startswith(NOTE))
+    removed = {id for id, _ in _noted(connection.execute(notes).scalars())}
+    return removed | set(connection.execute(select(workspaces.c.id)).scalars())
+
+
 def _noted(names: Iterable[str]) -> list[tuple[str, str]]:
     noted = (name.removeprefix(NOTE).partition(" ") for name in names)
     return [(workspace_id, driver or PROCESS) for workspace_id, _, driver in noted]
