@@ -4,19 +4,21 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import Connection, select, text
 
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.port import LocalDriver
 from quarterdeck.service.chats.rows import Deletion
 from quarterdeck.service.db.database import REVISIONS, Database, sqlite_url, writing_engine
 from quarterdeck.service.db.migrations import upgrade
 from quarterdeck.service.db.tables import chats
-from quarterdeck.service.errors import HomeUnusableError
+from quarterdeck.service.errors import ForeignDatabaseError, HomeUnusableError
 from quarterdeck.service.notifications.rows import due_deliveries
 from quarterdeck.service.replicas.rows import find_workspace
+from quarterdeck.service.start import open_service
 from quarterdeck.service.vault import Vault, open_vault, seal_all, webhook_place
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World
@@ -208,6 +210,51 @@ async def test_a_key_that_is_missing_is_not_replaced(world: World, home: Home) -
     assert json.loads((await world.client.get(variables)).text)["environment_variables"] == []
     again = await open_vault(database, key, new_key=False)
     assert again.unseal(replica, row.engine_secret_sealed) == secret
+
+
+@pytest.mark.one_database
+async def test_a_replica_whose_secret_is_damaged_says_so(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    replica = await world.create()
+    await world.post(replica, "/sleep")
+    await world.reach(replica, "sleeping")
+    damage = text("UPDATE workspaces SET engine_secret_sealed = 'v1:AAAA'")
+    await world.context.database.write(lambda c: c.execute(damage))
+    await world.post(replica, "/wake")
+    assert "cannot be opened with" in (await world.reach(replica, "error"))["error"]
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.one_database
+async def test_another_key_is_refused_as_long_as_something_is_sealed(tmp_path: Path) -> None:
+    """It has the form of one, so it is only found by comparing."""
+    home = Home(tmp_path)
+
+    async def start(seals: bool = False, new_key: bool = False) -> None:
+        driver = cast("LocalDriver", None)
+        async with open_service(home, driver, list, new_key=new_key) as context:
+            if seals:
+                sealed = text(
+                    "INSERT INTO environment_variables SELECT 'v', organization_id, id, 'KEY', :value,"
+                    " false, created_at, created_at FROM environments"
+                )
+                values = {"value": context.vault.seal("v", SECRET)}
+                await context.database.write(lambda c: c.execute(sealed, values))
+
+    await start()
+    home.master_key.unlink()
+    await start()  # nothing was sealed with the first one
+    await start(seals=True)
+    right = home.master_key.read_text()
+    home.master_key.write_text(f"{'A' if right[0] != 'A' else 'B'}{right[1:]}")
+    with pytest.raises(ForeignDatabaseError, match=r"(?s)is not the one.*backup.*--new-key"):
+        await start()
+    home.master_key.write_text(right)
+    await start()
+    home.master_key.unlink()
+    await start(new_key=True)
+    await start()
 
 
 @pytest.mark.one_database

@@ -8,12 +8,13 @@
     |   |-- DatabaseReadOnlyError  it accepts no writes
     |   |-- DatabaseLostError      its server cannot be reached
     |   |-- DatabaseClosedError    used after `close`
+    |   |-- SealedError            a secret cannot be opened with the installation's key
     |   `-- NewerDatabaseError     written by a newer version of the program
     |-- UnknownWorkspaceError events were to be appended to a deleted workspace
     `-- StartError            the service cannot start; the text says what to do
         |-- HomeInUseError         another service runs on this home
         |-- HomeUnusableError      its directories cannot be made or read
-        |-- ForeignDatabaseError   the database is another installation's
+        |-- ForeignDatabaseError   the database belongs to another master key
         `-- ListenError            a socket cannot be opened
             `-- AddressInUseError       something else listens there
 
@@ -98,6 +99,10 @@ class DatabaseClosedError(StorageError):
     """The database was used after it was closed."""
 
 
+class SealedError(StorageError):
+    """A secret was sealed with another key, for another row, or was changed."""
+
+
 class NewerDatabaseError(StorageError):
     """The database was written by a newer version of the program."""
 
@@ -127,7 +132,7 @@ class InvalidMasterKeyError(HomeUnusableError):
 
 
 class ForeignDatabaseError(StartError):
-    """The database belongs to another installation; nothing in it was changed."""
+    """The database belongs to another master key; nothing in it was changed."""
 
 
 class ListenError(StartError):

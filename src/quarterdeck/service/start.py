@@ -219,8 +219,7 @@ async def open_service(
         database = await Database.open(database_url or sqlite_url(home.database), own)
         try:
             vault = await open_vault(database, home.master_key, new_key)
-            if database_url is not None:
-                await claim(database, vault, home.master_key)
+            await claim(database, vault, home.master_key)
             await seal_all(database, vault)
             await database.write(lambda c: adopt(c, own))
             await ensure_installation(database, home)

@@ -40,7 +40,7 @@ from quarterdeck.service.errors import (
     ForeignDatabaseError,
     HomeUnusableError,
     InvalidMasterKeyError,
-    StorageError,
+    SealedError,
 )
 
 
@@ -111,14 +111,14 @@ class Vault:
         """Return the plain text.
 
         Raises:
-            StorageError: it was sealed with another key, for another row, or was changed.
+            SealedError: it was sealed with another key, for another row, or was changed.
         """
         try:
             raw = base64.b64decode(sealed.removeprefix(SEALED_MARK), validate=True)
             nonce, text = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
             return self._cipher.decrypt(nonce, text, row_id.encode()).decode()
         except (InvalidTag, ValueError) as e:
-            raise StorageError(
+            raise SealedError(
                 "A secret cannot be opened with this installation's key. Set it again, or bring "
                 "back the key file that belongs to the database."
             ) from e
@@ -166,19 +166,27 @@ async def claim(database: Database, vault: Vault, key_file: Path) -> None:
         ForeignDatabaseError: it belongs to another key.
         StorageError: it cannot be read or written.
     """
-    own = vault.derived(NAME).hex()
-    if await database.write(lambda c: _owner(c, own)) != own:
+    own, shared = vault.derived(NAME).hex(), database.shared
+    if await database.write(lambda c: _owner(c, own, shared)) == own:
+        return
+    if shared:
         raise ForeignDatabaseError(
             "The database belongs to another installation, whose master key this home does not "
             f"have. To share the database, copy service/master.key of a home that uses it to "
             f"{key_file} (mode 0600) and start again; or name another database."
         )
+    raise ForeignDatabaseError(
+        f"The master key {key_file} is not the one that values of the database were encrypted with. "
+        "Restore the right one from a backup and start again. If it is lost, move that file away: "
+        "qd serve --new-key then starts without these values, which have to be set again."
+    )
 
 
-def _owner(connection: Connection, own: str) -> str:
+def _owner(connection: Connection, own: str, shared: bool) -> str:
     stored = connection.execute(select(settings.c.value).where(settings.c.name == NAME)).scalar()
-    if stored is not None:
+    if stored is not None and (stored == own or shared or has_sealed(connection)):
         return stored
+    connection.execute(delete(settings).where(settings.c.name == NAME))
     connection.execute(insert(settings).values(name=NAME, value=own, revision=0))
     return own
 

@@ -23,6 +23,7 @@ from quarterdeck.service.environments.warm_pool_rows import POOLED, mark_ready, 
 from quarterdeck.service.errors import (
     DatabaseClosedError,
     DatabaseFullError,
+    SealedError,
     StorageError,
     UnknownWorkspaceError,
 )
@@ -273,7 +274,7 @@ class EngineLifecycle:
                 return False
         except SandboxError as e:
             await self._fail(_reason(e))
-        except NotReadyError as e:
+        except (NotReadyError, SealedError) as e:
             await self._fail(str(e)[:REASON_LENGTH])
         except Exception:
             log.exception("The life of workspace %s failed", self._site.id)
