@@ -221,3 +221,31 @@ async def test_replicas_that_the_database_does_not_know_are_told(
     assert [record.getMessage() for record in caplog.records] == [
         f"The database has no record of replica {id}, whose files are {home.workspaces / id}"
     ]
+
+
+@pytest.mark.parametrize("damage", [garbage, directory, pipe])
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("home.id", "remove the file"),
+        ("key", r"Remove it: a new one is made\."),
+        ("master.key", "move that file away: qd serve --new-key"),
+    ],
+)
+async def test_a_key_file_that_cannot_be_read_is_named_with_the_way_out(
+    tmp_path: Path, name: str, way_out: str, damage: Damage
+) -> None:
+    home = Home(tmp_path)
+    async with opened(home):
+        pass
+    path = home.service / name
+    harm(path, damage)
+    with pytest.raises(
+        HomeUnusableError, match=rf"(?s){path} (holds|cannot).*{way_out}"
+    ) as refused:
+        async with opened(home):
+            pass
+    assert "codec" not in str(refused.value) and "Errno" not in str(refused.value)
+    path.rename(tmp_path / "aside")
+    async with opened(home):
+        pass

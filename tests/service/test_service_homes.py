@@ -5,13 +5,14 @@ import os
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from sqlalchemy import Connection, insert, select
 
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.port import LocalDriver
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import settings, workspaces
@@ -22,7 +23,7 @@ from quarterdeck.service.identity.service import Caller, CallerKind
 from quarterdeck.service.ownership import address_of, adopt, home_id
 from quarterdeck.service.previews.rows import kept_port
 from quarterdeck.service.replicas.rows import removals_left
-from quarterdeck.service.start import take_home
+from quarterdeck.service.start import open_service, take_home
 
 SOME = "3f0c0f0e-2b9b-4f0e-9a51-4f8d8c1c1d11"
 
@@ -74,6 +75,33 @@ async def test_what_has_no_owner_becomes_the_homes(database: Database, new_works
         assert (kept_port(connection, "mine"), kept_port(connection, "late")) == (4711, None)
 
     await database.write(run)
+
+
+@pytest.mark.one_database
+async def test_a_home_that_has_lost_its_id_keeps_what_is_its_own(
+    tmp_path: Path, new_workspace: Any
+) -> None:
+    home, driver = Home(tmp_path), cast("LocalDriver", None)
+    async with open_service(home, driver, list) as first:
+        old = first.home_id
+        await new_workspace(first.database, home_id=old)
+
+        def store(connection: Connection) -> None:
+            for name, value in (("remove/a", old), (f"previews/port/{old}", "4711")):
+                connection.execute(insert(settings).values(name=name, value=value, revision=0))
+
+        await first.database.write(store)
+    home.id.unlink()
+
+    def kept(connection: Connection) -> Any:
+        own = home.id.read_text().strip()
+        homes = connection.execute(select(workspaces.c.home_id)).scalars().all()
+        return homes == [own], removals_left(connection, own), kept_port(connection, own)
+
+    for _ in range(2):
+        async with open_service(home, driver, list) as again:
+            assert again.home_id != old
+            assert await again.database.read(kept) == (True, [("a", "process")], 4711)
 
 
 async def test_the_service_that_answers_is_told(

@@ -105,7 +105,7 @@ def _store_owner(connection: Connection) -> KeyScope:
 
 
 async def _ensure_key(database: Database, home: Home, owner: KeyScope) -> None:
-    key = await asyncio.to_thread(read_key_file, home.key)
+    key = await asyncio.to_thread(read_key_file, home.key, "Remove it: a new one is made.")
     known = key and await database.read(lambda c: find_key(c, hash_of(key)))
     if not known:
         fresh = new_key()

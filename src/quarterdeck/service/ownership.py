@@ -38,7 +38,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, false, update
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.context import ServiceContext
@@ -46,11 +46,16 @@ from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.db.tables import settings, webhook_deliveries, workspaces
 from quarterdeck.service.errors import DatabaseClosedError, HomeUnusableError, StorageError
 from quarterdeck.service.listeners import is_loopback
-from quarterdeck.service.previews.rows import PORT_SETTING, port_setting
+from quarterdeck.service.previews.rows import PORT_SETTING, kept_port, port_setting
 from quarterdeck.service.replicas.rows import NOTE, WorkspaceRow
 from quarterdeck.service.system_rows import all_services, announce, take_over_deliveries
 from quarterdeck.service.vault import read_key_file, write_key_file
 from quarterdeck.wire.account import Service
+
+_LOST_ID = (
+    "Restore the right one: the replicas of this home are known by it. If it is lost, remove the file: a "
+    "home with a database of its own then gets a new id, and keeps its replicas."
+)
 
 
 def home_id(home: Home) -> str:
@@ -59,31 +64,36 @@ def home_id(home: Home) -> str:
     Raises:
         HomeUnusableError: the file cannot be read or written, or holds no id.
     """
-    text = read_key_file(home.id)
+    text = read_key_file(home.id, _LOST_ID)
     if text is None:
         text = str(uuid4())
         write_key_file(home.id, text)
     return _checked(home.id, text)
 
 
-def adopt(connection: Connection, own: str) -> None:
-    """Assign rows without an owner to a home: those stored before homes had ids."""
+def adopt(connection: Connection, own: str, alone: bool = False) -> None:
+    """Assign rows without an owner to a home: those stored before homes had ids.
+
+    A home that is `alone` with its database owns all rows, also when the file with its id was lost.
+    """
     for table in (workspaces, webhook_deliveries):
-        connection.execute(update(table).where(table.c.home_id.is_(None)).values(home_id=own))
-    notes = settings.c.name.startswith(NOTE) & (settings.c.value == "")
+        theirs = table.c.home_id != own if alone else false()
+        missing = table.c.home_id.is_(None) | theirs
+        connection.execute(update(table).where(missing).values(home_id=own))
+    noted = settings.c.value != own if alone else settings.c.value == ""
+    notes = settings.c.name.startswith(NOTE) & noted
     connection.execute(update(settings).where(notes).values(value=own))
-    port = settings.c.name == PORT_SETTING
-    connection.execute(update(settings).where(port).values(name=port_setting(own)))
+    if kept_port(connection, own) is None:
+        name = settings.c.name
+        port = name.startswith(PORT_SETTING) if alone else name == PORT_SETTING
+        connection.execute(update(settings).where(port).values(name=port_setting(own)))
 
 
 def _checked(path: Path, text: str) -> str:
     try:
         return str(UUID(text))
     except ValueError as e:
-        raise HomeUnusableError(
-            f"The file {path} holds no id. Restore the right one: the replicas of this home are "
-            "known by it."
-        ) from e
+        raise HomeUnusableError(f"The file {path} holds no id. {_LOST_ID}") from e
 
 
 BEAT_SECONDS = 5.0

@@ -221,7 +221,7 @@ async def open_service(
             vault = await open_vault(database, home.master_key, new_key)
             await claim(database, vault, home.master_key)
             await seal_all(database, vault)
-            await database.write(lambda c: adopt(c, own))
+            await database.write(lambda c: adopt(c, own, not database.shared))
             await ensure_installation(database, home)
             await _tell_unrecorded(database, home)
             yield ServiceContext(

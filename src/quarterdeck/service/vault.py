@@ -44,18 +44,22 @@ from quarterdeck.service.errors import (
 )
 
 
-def read_key_file(path: Path) -> str | None:
+def read_key_file(path: Path, way_out: str) -> str | None:
     """Return a key file's text, or None when there is no file.
 
     Raises:
-        HomeUnusableError: it cannot be read.
+        HomeUnusableError: it cannot be read; `way_out` is the sentence that says what to do.
     """
     try:
         return read_file(path).decode().strip()
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as e:
-        raise HomeUnusableError(f"The key file {path} cannot be read: {e}.") from e
+    except UnicodeDecodeError as e:
+        raise HomeUnusableError(f"The key file {path} holds no text. {way_out}") from e
+    except OSError as e:
+        raise HomeUnusableError(
+            f"The key file {path} cannot be read: {e.strerror}. {way_out}"
+        ) from e
 
 
 def write_key_file(path: Path, key: str) -> None:
@@ -75,6 +79,11 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 TAG_BYTES = 16
 SECRET_BYTES = 32
+_LOST_KEY = (
+    "Restore the right one from a backup and start again: without it stored secrets cannot be decrypted. "
+    "If it is lost, move that file away: qd serve --new-key then starts without these values, which have "
+    "to be set again."
+)
 SEALED_MARK = "v1:"
 """Prefix of every sealed text, so that another scheme can follow."""
 
@@ -135,7 +144,7 @@ class Vault:
 
 
 def _read_or_make(path: Path) -> bytes:
-    text = read_key_file(path)
+    text = read_key_file(path, _LOST_KEY)
     if text is None:
         master = secrets.token_bytes(KEY_BYTES)
         write_key_file(path, base64.b64encode(master).decode())
@@ -145,9 +154,7 @@ def _read_or_make(path: Path) -> bytes:
     except ValueError:
         master = b""
     if len(master) != KEY_BYTES:
-        raise InvalidMasterKeyError(
-            f"The key file {path} holds no key. Restore the right one: without it stored secrets cannot be decrypted. If it is lost, qd serve --new-key starts without them, and they have to be set again."
-        )
+        raise InvalidMasterKeyError(f"The key file {path} holds no key. {_LOST_KEY}")
     return master
 
 
@@ -177,8 +184,7 @@ async def claim(database: Database, vault: Vault, key_file: Path) -> None:
         )
     raise ForeignDatabaseError(
         f"The master key {key_file} is not the one that values of the database were encrypted with. "
-        "Restore the right one from a backup and start again. If it is lost, move that file away: "
-        "qd serve --new-key then starts without these values, which have to be set again."
+        f"{_LOST_KEY}"
     )
 
 
