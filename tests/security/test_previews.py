@@ -229,7 +229,8 @@ async def test_cookies_are_for_their_preview_alone(preview: Opener) -> None:
         answers(
             OK + b"Set-Cookie: a=1; Path=/; Domain=127.0.0.1; HttpOnly\r\n"
             b"Set-Cookie: b=2\r\nset-cookie: c=3;path=/sub ;SameSite=Lax\r\n"
-            b"Set-Cookie: d=4; Path=x; Path=/y\r\nContent-Length: 0\r\n\r\n"
+            b"Set-Cookie: d=4; Path=x; Path=/y\r\nSet-Cookie: e=5; DOMAIN =.localhost\r\n"
+            b"Content-Length: 0\r\n\r\n"
         )
     )
     cookies = [
@@ -242,9 +243,13 @@ async def test_cookies_are_for_their_preview_alone(preview: Opener) -> None:
         f"b=2; Path=/{TOKEN}/",
         f"c=3; SameSite=Lax; Path=/{TOKEN}/sub",
         f"d=4; Path=/{TOKEN}/y",
+        f"e=5; Path=/{TOKEN}/",
     ]
     own = await opened.send(
         f"GET / HTTP/1.1\r\nConnection: close\r\nHost: {TOKEN}.localhost:5000\r\n\r\n".encode()
     )
-    assert b"Set-Cookie: a=1; Path=/; Domain=127.0.0.1; HttpOnly" in await own[0].read()
+    by_host = await own[0].read()
     own[1].close()
+    assert b"domain" not in by_host.lower()
+    assert b"Set-Cookie: a=1; HttpOnly; Path=/\r\n" in by_host
+    assert b"Set-Cookie: b=2\r\n" in by_host

@@ -142,22 +142,20 @@ def _upgrade(headers: Headers, connection: bytes) -> Headers:
 
 
 def _inside(key: bytes, value: bytes, address: PreviewAddress) -> bytes:
-    if not address.base:
-        return value
     base = address.base.encode()
     match key.lower():
         case b"location" if value.startswith(b"/") and not value.startswith(b"//"):
             return base + value
         case b"set-cookie":
-            return _cookie_below(base, value)
+            return _own_cookie(base, value)
         case _:
             return value
 
 
-def _cookie_below(base: bytes, cookie: bytes) -> bytes:
-    """Return a cookie that is sent to this preview alone: all of them have one host."""
+def _own_cookie(base: bytes, cookie: bytes) -> bytes:
+    """Return a cookie that is sent to this preview alone: all have one host, or hosts of one domain."""
     kept: list[bytes] = []
-    path = b"/"
+    path = b"/" if base else b""
     for part in cookie.split(b";"):
         name, _, value = part.strip().partition(b"=")
         match name.strip().lower() if kept else b"":
@@ -167,7 +165,7 @@ def _cookie_below(base: bytes, cookie: bytes) -> bytes:
                 pass
             case _:
                 kept.append(part.strip())
-    return b"; ".join([*kept, b"Path=" + base + path])
+    return b"; ".join([*kept, b"Path=" + base + path] if path else kept)
 
 
 HEAD_BYTES = 64 << 10
