@@ -1,8 +1,8 @@
 """A deck over a service that is played: what it answers is what the test put there."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -157,6 +157,12 @@ def service() -> PlayedService:
 @pytest.fixture
 async def watched(service: PlayedService, tmp_path: Path) -> AsyncIterator[Watched]:
     """A deck that runs while the test does; `service` may be filled before the first `await`."""
+    async with watching(service, tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def watching(service: PlayedService, tmp_path: Path) -> AsyncGenerator[Watched]:
     made = Watched(service, ClientDisk(tmp_path / "client"))
     running = asyncio.create_task(made.deck.run())
     yield made

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,7 +12,7 @@ from quarterdeck.store.outbox import Extras, QueuePlace, place_after
 from quarterdeck.store.signals import ConnectionChanged, ListChanged, Noticed, ReplicaGone
 from quarterdeck.store.status import ConnectionPhase
 from quarterdeck.wire.replicas import Replica
-from tests.store.conftest import NOW, PlayedService, Watched
+from tests.store.conftest import NOW, PlayedService, Watched, watching
 
 
 def chat_of(watched: Watched, id: UUID) -> UUID:
@@ -255,6 +256,19 @@ async def test_one_whose_replica_is_gone_is_set_aside_as_a_file(
     )
     assert "undelivered" in notice.text
     assert not watched.deck.outbox.of_chat(chat)
+
+
+async def test_a_message_whose_file_is_damaged_is_told_of(
+    service: PlayedService, tmp_path: Path
+) -> None:
+    outbox = tmp_path / "client" / "outbox"
+    outbox.mkdir(parents=True)
+    (outbox / "a.json").write_text('{"text": "precious')
+    async with watching(service, tmp_path) as watched:
+        (notice,) = await watched.until(
+            lambda: [c for c in watched.told if isinstance(c, Noticed)], "a notice"
+        )
+    assert str(outbox / "a.unreadable") in notice.text
 
 
 async def test_a_refused_key_says_what_to_do(watched: Watched, service: PlayedService) -> None:

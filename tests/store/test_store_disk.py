@@ -65,8 +65,32 @@ def test_seen_marks_survive_and_garbage_is_nothing_seen(tmp_path: Path) -> None:
     seen = {uuid4(): utc_now()}
     disk.save_seen(seen)
     assert ClientDisk(tmp_path).seen() == seen
-    (tmp_path / "seen.json").write_text("[1, 2]")
-    assert disk.seen() == {}
+    for text in ("[1, 2]", '{"a": 1}', f'{{"{uuid4()}": "2026-11-27T20:00"}}', "[" * 100_000):
+        (tmp_path / "seen.json").write_text(text)
+        assert disk.seen() == {}, text[:20]
+
+
+@pytest.mark.parametrize("length", range(33))
+def test_a_first_start_that_was_cut_has_a_time_zone_or_is_forgotten(
+    tmp_path: Path, length: int
+) -> None:
+    """Others are compared with it, so one without a zone would end the cockpit."""
+    (tmp_path / "since").write_text("2026-11-27T20:18:07.123456+00:00"[:length])
+    known = ClientDisk(tmp_path).first_opened()
+    assert known is None or known < utc_now()
+    assert ClientDisk(tmp_path).since() <= utc_now()
+
+
+def test_a_damaged_draft_is_read_as_far_as_it_can_be_and_none_is_waited_for(tmp_path: Path) -> None:
+    chat, replica, disk = uuid4(), uuid4(), ClientDisk(tmp_path)
+    for directory, name in (("drafts", f"{chat}.txt"), ("comments", f"{replica}.json")):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / name).write_bytes(b"my \xff text")
+    assert disk.draft(chat) == disk.comments(replica) == "my \ufffd text"
+    for path in (tmp_path / "drafts" / f"{chat}.txt", tmp_path / "comments" / f"{replica}.json"):
+        path.unlink()
+        os.mkfifo(path)
+    assert disk.draft(chat) == disk.comments(replica) == ""
 
 
 def test_a_write_that_fails_leaves_the_old_draft(

@@ -21,6 +21,8 @@ from quarterdeck.wire.chats import Image
 
 _LATER = ConfigDict(defer_build=True)
 _PROMPTS = TypeAdapter(list[str], config=_LATER)
+_MOMENT = TypeAdapter[datetime](Timestamp, config=_LATER)
+_SEEN = TypeAdapter(dict[UUID, Timestamp], config=_LATER)
 _SPLITS = TypeAdapter(dict[UUID, TerminalSplit], config=_LATER)
 
 
@@ -58,6 +60,7 @@ class ClientDisk:
         self._comments = directory / "comments"
         self._prompts = directory / "prompts"
         self._since = directory / "since"
+        self.unreadable: list[Path] = []
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,8 +77,8 @@ class ClientDisk:
     def draft(self, chat_id: UUID) -> str:
         """Return the kept draft of a chat, or an empty text."""
         try:
-            return (self._drafts / f"{chat_id}.txt").read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            return read_file(self._drafts / f"{chat_id}.txt").decode(errors="replace")
+        except OSError:
             return ""
 
     def save_comments(self, replica_id: UUID, text: str) -> None:
@@ -89,8 +92,8 @@ class ClientDisk:
     def comments(self, replica_id: UUID) -> str:
         """Return the kept comments of a replica, or an empty text."""
         try:
-            return (self._comments / f"{replica_id}.json").read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            return read_file(self._comments / f"{replica_id}.json").decode(errors="replace")
+        except OSError:
             return ""
 
     def set_comments_aside(self, replica_id: UUID) -> None:
@@ -126,14 +129,17 @@ class ClientDisk:
         return aside
 
     def outgoing(self) -> list[OutgoingMessage]:
-        """Return the messages of an earlier cockpit, oldest first. `sending` ones become unsure."""
+        """Return the messages of an earlier cockpit, oldest first. `sending` ones become unsure.
+
+        Those that cannot be read are set aside, and are in `unreadable` from then on.
+        """
         messages: list[OutgoingMessage] = []
         for path in self._outbox.glob("*.json"):
             try:
                 message = OutgoingMessage.model_validate_json(read_file(path))
             except (OSError, ValidationError):
                 with contextlib.suppress(OSError):
-                    path.rename(path.with_suffix(".unreadable"))
+                    self.unreadable.append(path.rename(path.with_suffix(".unreadable")))
                 continue
             if message.state == "sending":
                 message.state = "unsure"
@@ -175,7 +181,7 @@ class ClientDisk:
     def first_opened(self) -> datetime | None:
         """Return when a cockpit was opened here for the first time; None before that."""
         try:
-            return datetime.fromisoformat(read_file(self._since).decode().strip())
+            return _MOMENT.validate_strings(read_file(self._since).decode().strip())
         except (OSError, ValueError):
             return None
 
@@ -192,9 +198,8 @@ class ClientDisk:
     def seen(self) -> dict[UUID, datetime]:
         """Return when each replica was last looked at."""
         try:
-            stored = json.loads(read_file(self._directory / "seen.json"))
-            return {UUID(key): datetime.fromisoformat(text) for key, text in stored.items()}
-        except (OSError, ValueError, AttributeError, TypeError):
+            return _SEEN.validate_json(read_file(self._directory / "seen.json"))
+        except (OSError, ValidationError):
             return {}
 
 

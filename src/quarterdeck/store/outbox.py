@@ -93,6 +93,9 @@ class Outbox:
     def load(self) -> None:
         """Load the messages of an earlier cockpit."""
         self._kept = self._disk.outgoing()
+        for aside in self._disk.unreadable:
+            text = f"Its file is damaged, and was set aside as {aside}. Look there for its text."
+            self._owner.publish(Noticed("error", "Message not sent", text))
 
     def of_chat(self, chat_id: UUID | None) -> list[OutgoingMessage]:
         """Return the messages of a chat that have not arrived, oldest first."""
