@@ -184,7 +184,7 @@ async def opened(home: Home) -> AsyncGenerator[ServiceContext]:
 
 
 @pytest.mark.parametrize("kept", ["workspaces/{}/files", "archives/{}.tar.gz", "saves/{}.git"])
-@pytest.mark.parametrize("damage", [removed, emptied])
+@pytest.mark.parametrize("damage", [removed, emptied, directory, pipe])
 async def test_a_lost_database_is_not_replaced_beside_replicas(
     tmp_path: Path, kept: str, damage: Damage
 ) -> None:
@@ -202,8 +202,9 @@ async def test_a_lost_database_is_not_replaced_beside_replicas(
     assert sorted(home.service.glob("*.sqlite3*")) == left
     for name in ("workspaces", "archives", "saves"):
         (tmp_path / name).rename(tmp_path / f"{name}-old") if (tmp_path / name).exists() else None
-    async with opened(home):
-        pass
+    if damage in (removed, emptied):
+        async with opened(home):
+            pass
 
 
 async def test_replicas_that_the_database_does_not_know_are_told(

@@ -151,20 +151,20 @@ def _check_records(home: Home) -> None:
     if not _replicas_here(home):
         return
     try:
-        address = f"{home.database.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            connection.execute("SELECT 1 FROM organizations LIMIT 1")
-    except sqlite3.OperationalError as e:
-        if home.database.exists() and "no such table" not in str(e):
+        if home.database.is_file():  # a pipe would be waited for
+            address = f"{home.database.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True)) as connection:
+                connection.execute("SELECT 1 FROM organizations LIMIT 1")
+            return
+    except sqlite3.DatabaseError as e:
+        if "no such table" not in str(e):
             return  # opening it says what is wrong
-        raise HomeUnusableError(
-            f"The database {home.database} is missing or empty, and this home has replicas. Restore it "
-            "from a backup, with the file whose name ends in -wal if there is one, and start again. If it "
-            "is lost, move the directories workspaces, archives and saves elsewhere: the service then "
-            "starts without replicas. Their repositories are in workspaces/ID/files."
-        ) from e
-    except sqlite3.DatabaseError:
-        return  # opening it says what is wrong
+    raise HomeUnusableError(
+        f"The database {home.database} is missing or empty, and this home has replicas. Restore it from a "
+        "backup, with the file whose name ends in -wal if there is one, and start again. If it is lost, "
+        "move the directories workspaces, archives and saves elsewhere: the service then starts without "
+        "replicas. Their repositories are in workspaces/ID/files."
+    )
 
 
 async def _tell_unrecorded(database: Database, home: Home) -> None:
