@@ -173,6 +173,23 @@ async def test_a_lost_mirror_is_made_again(bench, checkout):
     assert (files(bench, workspace) / "tools/file.txt").exists()
 
 
+async def test_the_way_out_of_a_damaged_mirror(bench, checkout, git):
+    """Clones that borrow from it read the objects of the new one."""
+    source = await bench.connect(checkout)
+    earlier = files(bench, await bench.provision(source)) / "tools"
+    mirror = bench.home.mirrors / source.id
+    for file in (mirror / "objects").glob("??/*"):
+        file.chmod(0o600)
+        file.write_bytes(b"damaged")
+    with pytest.raises(CloneError) as failed:
+        await bench.provision(source)
+    assert f"move {mirror} away" in str(failed.value.details)
+    mirror.rename(mirror.with_name("aside"))
+    await bench.provision(source)
+    assert git("--git-dir", str(mirror), "log", "--format=%s", "-1", at=checkout)
+    assert (earlier / ".git/objects/info/alternates").read_text().count(source.id)
+
+
 async def test_without_mirror_and_source(bench):
     source = RepositorySource(str(uuid4()), "ghost", "/nonexistent/ghost", "main")
     with pytest.raises(SandboxError):

@@ -137,7 +137,7 @@ class Provisioner:
             await asyncio.to_thread(part.rename, places.files / directory)
         except SourceGitError as e:
             full = await asyncio.to_thread(_is_full, places.parts)
-            raise _failure(source, str(e), full) from e
+            raise _failure(source, self.mirrors.path(source.id), str(e), full) from e
         finally:
             # an interrupted clone would keep the disk full
             await asyncio.to_thread(remove_tree, part)
@@ -237,10 +237,13 @@ def _is_full(directory: Path) -> bool:
     return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
 
 
-def _failure(source: RepositorySource, details: str, full: bool) -> SandboxError:
+def _failure(source: RepositorySource, mirror: Path, details: str, full: bool) -> SandboxError:
     if full:
         return DiskFullError("The disk is full. Make room, and try again.", details)
-    return CloneError(f"{source.name} could not be cloned.", details)
+    way_out = (
+        f"If its mirror is damaged, move {mirror} away and try again: it is then fetched anew."
+    )
+    return CloneError(f"{source.name} could not be cloned.", f"{details}\n{way_out}")
 
 
 def _is_there(places: Places, book: CloneBook, source: RepositorySource) -> bool:
