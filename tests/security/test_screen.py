@@ -1,8 +1,11 @@
 """Several hundred payloads by every channel: none of their sequences reaches the terminal."""
 
 import asyncio
+import base64
 import json
 import os
+import re
+import resource
 import sys
 import types
 import typing
@@ -165,6 +168,49 @@ def test_what_a_program_in_a_terminal_prints() -> None:
     for marks in range(1, 65):
         for base in ("a", "\U0001f44d", "\u0e01"):
             assert len(fit(base + "\u0300\U0001f3fb" * marks, 2)) <= 2 + MOST_JOINED
+
+
+def test_images_of_a_program_are_neither_promised_nor_kept() -> None:
+    core = GhosttyCore(80, 24)
+    for before in (b"", b"\x1bc", b"\x1b[!p", b"\x1b[?1049h"):
+        core.feed(before + b"\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[5n")
+        assert core.take_replies() == b"\x1b[0n"
+    core.feed(b"\x1b_Ga=T,f=24,s=9999,v=9999,m=1;AAAA\x1b\\")
+    before_all = peak()
+    for _ in range(1_000):  # 64 MB
+        core.feed(b"\x1b_Gm=1;" + b"QUFB" * 16_000 + b"\x1b\\")
+    assert peak() - before_all < 16
+    core.feed(b"\x1b[2J\x1b[Hok")
+    assert "ok" in "".join(run.text for run in core.take_rows()[0][1])
+    core.close()
+
+
+def peak() -> float:
+    """Megabytes that this process had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+QUERIES = (
+    *("\x1b]0;{}\x07\x1b[21t\x1b[20t", "\x1bP$q{}\x1b\\", "\x1bP+q{}\x1b\\", "\x1b]52;c;{}\x07\x1b]52;c;?\x07"),
+    *("\x1b]52;{};?\x07", "\x1b]4;{};?\x07", "\x1b]10;{}\x07\x1b]10;?\x07", "\x1b]21;{}=?\x1b\\", "\x1b]99;i={}:p=?;\x1b\\"),
+    *("\x1b]5522;type=read:id={};\x1b\\", "\x1b_Gi=31,a=q,t=f;{}\x1b\\", "\x1b]22;{}\x07\x1b]22;?__current__\x07"),
+    *("\x1b]1337;ReportVariable={}\x07", "\x1bP>|{}\x1b\\", "\x05{}", "\x1b[5i{}\x1b[4i", "\x1b]50;{}\x07\x1b]50;?\x07"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["touch x", "touch x\r", "\ntouch x\n", "\x1b[200~touch x\r", "\x03"]
+)
+def test_no_answer_to_a_program_is_a_command(text: str) -> None:
+    """Answers are typed into the terminal, where a shell may read them."""
+    core = GhosttyCore(80, 24)
+    for query in QUERIES:
+        for given in (text, text.encode().hex(), base64.b64encode(text.encode()).decode()):
+            core.feed((query.format(given) + "\x1b\\\x18").encode())
+            reply = core.take_replies()
+            assert "touch x" not in reply.decode()
+            assert not re.search(rb"[\x00-\x06\x08-\x1a\x1c-\x1f]", reply), (query, reply)
+    core.close()
 
 
 @pytest.mark.parametrize(

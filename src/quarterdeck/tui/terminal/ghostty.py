@@ -201,6 +201,7 @@ class GhosttyCore:
         self._cursor = ffi.new("GhosttyRenderStateCursor*")
         self._cursor.size = ffi.sizeof("GhosttyRenderStateCursor")
         self._join_clusters()
+        self._refuse_images()
         self._callbacks = self._connect()
 
     def _join_clusters(self) -> None:
@@ -208,6 +209,12 @@ class GhosttyCore:
         self._mode.mode, self._mode.value = _CLUSTERS, True
         default = lib.GHOSTTY_TERMINAL_OPT_MODE_DEFAULT
         pyghostty.core.check(lib.ghostty_terminal_set(self._raw, default, self._mode), "clusters")
+
+    def _refuse_images(self) -> None:
+        """Answer and store nothing of kitty's graphics protocol: no image is ever drawn here."""
+        option = lib.GHOSTTY_TERMINAL_OPT_KITTY_IMAGE_STORAGE_LIMIT
+        code = lib.ghostty_terminal_set(self._raw, option, ffi.new("uint64_t*", 0))
+        pyghostty.core.check(code, "images")
 
     def _connect(self) -> list[Any]:
         """Register the library's callbacks; the list keeps them alive."""
