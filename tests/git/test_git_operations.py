@@ -324,6 +324,13 @@ def test_the_base_branch_comes_in(shop: Shop, strategy: str) -> None:
     assert "mine" in patch and "theirs" not in patch
 
 
+def test_an_update_over_uncommitted_changes_says_what_is_in_the_way(shop: Shop) -> None:
+    shop.run("echo mine >> README")
+    commit(shop.checkout, "README", "theirs\n")
+    answer = shop.deck.ask("POST", f"{shop.path}/shop/update", {"strategy": "merge"})
+    refused(answer, 409, "CONFLICT", "git refused", "overwritten by merge: README")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("strategy", ["merge", "rebase"])
 def test_a_conflict_leaves_everything_as_it_was(shop: Shop, strategy: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 
 from quarterdeck.local.processes import end_process
@@ -40,6 +41,8 @@ _SAFE = {
     "GIT_PAGER": "cat",
     "LC_ALL": "C",
 }
+_REASON_LINES = 8
+"""Most lines of a refusal that are kept."""
 _STAT = re.compile(rb"(\d+) (insertion|deletion)")
 
 
@@ -332,9 +335,11 @@ async def run_git(
 
 
 def _reason(complaint: str) -> str:
-    """Return the line that says why git refused; its advice may follow."""
-    lines = complaint.strip().splitlines() or ["It refused."]
-    return next((line for line in lines if line.startswith("fatal: ")), lines[-1])
+    """Return why git refused, on one line: its last `error:` or `fatal:` with the files it lists, without advice."""
+    lines = [line.strip() for line in complaint.strip().splitlines()] or ["It refused."]
+    starts = [at for at, line in enumerate(lines) if line.startswith(("error:", "fatal:"))]
+    said = takewhile(bool, lines[starts[-1] if starts else -1 :][:_REASON_LINES])
+    return " ".join(line for line in said if line != "Aborting") or "It refused."
 
 
 async def _first(process: asyncio.subprocess.Process, most: int) -> bytes:
