@@ -306,6 +306,19 @@ def test_a_commit_runs_the_hooks_of_the_repository(lasting: Shop) -> None:
     refused(answer, 409, "CONFLICT", "git refused", "spaces")
 
 
+def test_conflict_markers_are_not_committed(lasting: Shop) -> None:
+    lasting.run(
+        "git checkout -qb theirs && echo theirs > README && git commit -qam Theirs"
+        " && git checkout -q - && echo mine > README && git commit -qam Mine; ! git merge theirs"
+    )
+    answer = lasting.deck.ask("POST", f"{lasting.path}/shop/commit", {"message": "Both"})
+    assert answer.status_code == 409 and answer.json()["conflicts"] == ["README"], answer.text
+    assert "Conflict markers" in answer.json()["error"]
+    lasting.run("echo both > README")
+    done = lasting.deck.post(f"{lasting.path}/shop/commit", {"message": "Both"})
+    assert done["commit"]["title"] == "Both" and lasting.state()["operation"] is None
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("strategy", ["merge", "rebase"])
 def test_the_base_branch_comes_in(shop: Shop, strategy: str) -> None:

@@ -145,7 +145,7 @@ class NothingToCommitError(GitError):
 
 
 class MergeConflictError(GitError):
-    """The base branch and the checkout cannot be merged automatically."""
+    """The base branch and the checkout cannot be merged automatically, or a merge is not resolved."""
 
     def __init__(self, message: str, conflicts: Sequence[str]) -> None:
         super().__init__(message)
@@ -164,6 +164,7 @@ class CheckoutOperations:
 
         Raises:
             NothingToCommitError: there is nothing, or nothing in `paths`.
+            MergeConflictError: files in conflict still have conflict markers.
             GitError: a path is unknown, a hook refused, or an operation is unfinished.
         """
         async with self._recoverable("commit"):
@@ -174,6 +175,8 @@ class CheckoutOperations:
             )
             if not changed:
                 raise NothingToCommitError("There is nothing to commit.")
+            if marked := await self._conflict_markers():
+                raise MergeConflictError("Conflict markers are left.", marked)
             await self._git("add", "--all", *(chosen if paths else ()))
             only = ["--only", *chosen] if paths else []
             await self._git(
@@ -304,6 +307,14 @@ class CheckoutOperations:
     async def _conflicts(self) -> list[str]:
         output = await self._git("diff", "--name-only", "--diff-filter=U", "-z")
         return [os.fsdecode(name) for name in output.split(b"\0") if name]
+
+    async def _conflict_markers(self) -> list[str]:
+        """Return the files in conflict that have conflict markers: an edited file may not be added yet."""
+        if not (names := await self._conflicts()):
+            return []
+        chosen = ["--", *(f":(top,literal){name}" for name in names)]
+        output = await self._optional("grep", "-I", "-l", "--full-name", "-e", "^<<<<<<< ", *chosen)
+        return output.splitlines() if output else []
 
     async def _abort(self, operation: str) -> None:
         names = {

@@ -405,8 +405,9 @@ class ChangesPane(TabPane):
         try:
             result = await operation()
         except ResponseError as error:
-            # Conflicts are named until something is done about them.
-            result = "" if error.conflicts else f"{error} {error.details or error.next_step}"
+            # Conflicts of an update are named until something is done about them.
+            named = bool(error.conflicts) and not (self.review.clash and self.review.clash.started)
+            result = "" if named else f"{error} {error.details or error.next_step}"
         except ClientError as error:
             result = f"{error} {error.next_step}"
         finally:
