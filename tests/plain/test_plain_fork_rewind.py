@@ -93,7 +93,7 @@ def test_files_are_rewound_and_the_rewind_is_undone(shop: Shop) -> None:
             "This can be undone.",
         ]
         talk.until("Canceled.")
-        talk.type("changes", "rewind", number_of("mend the README", listed), "y", "no")
+        talk.type("changes", "rewind", number_of("mend the README", listed), "maybe", "n")
         talk.type("yes", "changes")
         assert "1. README, changed: 1 line added, 1 removed." in talk.until("Rewind to which")
         said = talk.until("No changes.")

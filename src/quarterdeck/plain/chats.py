@@ -223,11 +223,9 @@ async def _may_steer(session: Session, provider: str) -> bool:
     if name is None:
         return True
     with session.dialog():
-        answer = await session.ask(
-            f"{name} takes no messages while it works. Interrupt its turn and send this next? "
-            "yes or no:"
+        return await session.ask_yes(
+            f"{name} takes no messages while it works. Interrupt its turn and send this next?"
         )
-    return answer == "yes"
 
 
 async def join(session: Session, _: str) -> None:

@@ -38,6 +38,7 @@ class Takes(Enum):
     TEXT = "TEXT"
     ANSWER = "NUMBER or TEXT"
     REASON = "[REASON]"
+    COMMAND = "[COMMAND]"
 
     def fits(self, rest: str) -> bool:
         """Return whether a text is such a thing."""
@@ -372,7 +373,7 @@ COMMANDS = {
     "changes": Command(
         getting.show_changes, "the changed files; with a number, a file's diff.", Takes.NUMBER
     ),
-    "exec": Command(replicas.execute, "run a command in the replica."),
+    "exec": Command(replicas.execute, "run a command in the replica.", Takes.COMMAND),
     "commit": Command(getting.commit, "commit everything in the replica."),
     "fetch": Command(getting.fetch, "fetch its branch into your repository."),
     "apply": Command(getting.apply, "apply its changes to your files, uncommitted."),

@@ -158,8 +158,8 @@ async def _started(session: Session, request: CreationRequest, url: str) -> Crea
         if start.unpushed:
             session.say(f"Commits that are not pushed are left out: {start.unpushed}.")
         elif files:
-            answer = await session.ask(f"Include uncommitted files ({files})? yes or no:")
-            snapshot = await checkout.snapshot(UNCOMMITTED_LIMIT) if answer == "yes" else None
+            included = await session.ask_yes(f"Include uncommitted files ({files})?", usual=False)
+            snapshot = await checkout.snapshot(UNCOMMITTED_LIMIT) if included else None
             request = replace(request, uncommitted=snapshot.bundle if snapshot else None)
     except CheckoutError as error:
         session.say(f"Uncommitted files are left out: {error} {error.details or ''}")

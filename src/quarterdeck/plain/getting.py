@@ -197,13 +197,13 @@ async def _open_pull_request(session: Session, changes: GetChanges, state: GitSt
         title = await session.ask(f"Title (Enter for {one_line(usual)}):")
         body = await session.ask_text("Description (nothing for the titles of the commits)")
         into = await session.ask(f"Base branch (Enter for {one_line(base)}):")
-        draft = await session.ask("As a draft? yes or no:")
+        draft = await session.ask_yes("As a draft?", usual=False)
     wanted = OpenPullRequest(
         repository=state.repository,
         title=title or usual,
         body=body or None,
         base=into or None,
-        draft=draft == "yes",
+        draft=draft,
     )
     pull = await changes.pulls.create(changes.replica_id, wanted)
     session.say(*pull_lines(pull), *left_out(changes.replica, state.repository, pull))

@@ -87,10 +87,7 @@ async def rewind(session: Session, _: str) -> None:
         return
     with session.dialog():
         checkpoint = await _choose_checkpoint(session, checkpoints)
-        question = "Inform the agent? yes or no (Enter for yes):"
-        while (answer := await session.ask(question) or "yes") not in ("yes", "no"):
-            session.say("Type yes or no.")
-        chat = answer == "yes"
+        chat = await session.ask_yes("Inform the agent?", usual=True)
         session.say(what_rewinds(checkpoint, chat=chat))
     await session.confirm(f"Rewind to {_checkpoint_text(checkpoint)}?")
     await commands.rewind(replica.id, checkpoint.id, chat=chat)
@@ -128,13 +125,14 @@ def _moment(checkpoint: Checkpoint) -> str:
     return f"{checkpoint.at.astimezone():%d %b %H:%M:%S}"
 
 
-async def execute(session: Session, _: str) -> None:
-    """Ask for a command, run it, and print its output."""
+async def execute(session: Session, command: str) -> None:
+    """Run a command, or one that is asked for, and print its output."""
     replica = session.replica
     if replica is None:
         return
-    with session.dialog():
-        command = await session.ask(f"Command, at most {SECONDS} seconds long:")
+    if not command:
+        with session.dialog():
+            command = await session.ask(f"Command (stopped after {SECONDS} seconds):")
     if not command:
         raise CanceledError
     runs = session.app_state.exec_runs

@@ -40,6 +40,7 @@ MOST_BLOCKS = 30
 """Entries of a transcript that are read at once."""
 PAUSE_SECONDS = 1.0
 """After so long without more text a message's last sentence counts as complete."""
+_ANSWERS = {"yes": True, "y": True, "no": False, "n": False, "": None}
 FIRST = "first message"
 """Stands for the id of the message that a replica was created with."""
 
@@ -135,6 +136,19 @@ class Session:
             raise CanceledError
         return line.strip()
 
+    async def ask_yes(self, question: str, usual: bool | None = None) -> bool:
+        """Return whether a question of a dialog is answered with yes; Enter is `usual`, or else no.
+
+        Raises:
+            CanceledError: as `ask`.
+        """
+        hint = "" if usual is None else f" (Enter for {'yes' if usual else 'no'})"
+        while (
+            typed := (await self.ask(f"{question} yes or no{hint}:")).casefold()
+        ) not in _ANSWERS:
+            self.say("Type yes or no.")
+        return bool(usual) if _ANSWERS[typed] is None else bool(_ANSWERS[typed])
+
     async def confirm(self, question: str) -> None:
         """Ask a question that takes yes or no.
 
@@ -142,7 +156,7 @@ class Session:
             CanceledError: the answer is not yes.
         """
         with self.dialog():
-            if await self.ask(f"{question} yes or no:") != "yes":
+            if not await self.ask_yes(question):
                 raise CanceledError
 
     async def ask_number(self, question: str, most: int) -> int | None:
