@@ -1,5 +1,6 @@
 """The composer: naming, history, and what is chosen for the next message."""
 
+import asyncio
 import base64
 import struct
 import zlib
@@ -10,7 +11,8 @@ import pytest
 from textual import events
 
 from quarterdeck.client.client import Client
-from quarterdeck.store.drafts import PromptHistory
+from quarterdeck.store.drafts import NotReadableError, PromptHistory
+from quarterdeck.tui import host_services
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.widgets.completions import Completions, Token, token_at
 from quarterdeck.wire.chats import SlashCommand
@@ -271,6 +273,32 @@ async def test_the_pasted_path_of_an_image_is_attached(
             frozen.post_message(events.Paste(pasted))
             await eventually(lambda text=pasted: pane.composer.text == text)
         assert len(pane.messages.draft.attachments) == 1
+
+
+async def test_keys_wait_for_the_image_of_a_pasted_path(
+    frozen: FrozenCockpit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen.add("alpha")
+    read = asyncio.Event()
+
+    async def read_slowly(_: str) -> None:
+        await read.wait()
+        raise NotReadableError("gone")
+
+    monkeypatch.setattr(host_services, "read_dropped", read_slowly)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        pane = frozen.screen.query_one(ChatPane)
+        await eventually(lambda: frozen.focused is pane.composer)
+        for letter in "see":
+            frozen.post_message(events.Key(letter, letter))
+        frozen.post_message(events.Paste("/none.png"))
+        for letter in "now":
+            frozen.post_message(events.Key(letter, letter))
+        await eventually(lambda: "Reading the image … 3 keys wait" in screen_text(frozen))
+        assert pane.composer.text == "see"
+        read.set()
+        await eventually(lambda: pane.composer.text == "see/none.pngnow")
 
 
 async def test_an_unknown_command_is_sent_only_again(

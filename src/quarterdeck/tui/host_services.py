@@ -1,17 +1,25 @@
 """What the cockpit uses of its machine: client and files."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from textual import events, work
 from textual.app import App
 from textual.widget import Widget
 
 from quarterdeck.store.drafts import NotReadableError, file_path, image_of, read_file
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
+from quarterdeck.tui.textual_ext.cached_text_area import StyledOnce
+from quarterdeck.tui.textual_ext.type_ahead import KeyHold, TakesKeys, hold_keys
 from quarterdeck.wire.chats import Image
+
+DROPPED_SECONDS = 1.0
+"""Longest that keys wait for the file of a pasted path."""
+_IMAGE_PATH = re.compile(r"""\s*['"]?~?/[^\n]*\.(?:png|jpe?g|gif|webp)['"]?\s*""", re.IGNORECASE)
 
 
 class Attachment(NamedTuple):
@@ -73,3 +81,34 @@ async def ask_for_file(
     field = AskField("path", "File on this machine", hint="~/picture.png, up to 5 MB")
     app = cast("App[object]", asker.app)
     await app.push_screen_wait(AskScreen(title, [field], read, "attach"))
+
+
+class TakesImages(StyledOnce, TakesKeys):
+    """A text area that attaches the image of a pasted path, as terminals insert for a dropped file."""
+
+    take_image: Callable[[FileRead], Awaitable[bool]] | None = None
+    """Attaches it; False where the path is text."""
+
+    def take_paste(self, event: events.Paste) -> bool:
+        """Part of `TakesKeys`: keys typed after the path wait for its file."""
+        if self.take_image is None or not _IMAGE_PATH.fullmatch(event.text):
+            return False
+        self._read_pasted(event, hold_keys(self, "Reading the image"))
+        return True
+
+    @work(group="image")
+    async def _read_pasted(self, event: events.Paste, hold: KeyHold) -> None:
+        with hold:
+            if not await self._take(event.text.strip()):
+                # Through the queue: what was typed before the paste comes before it.
+                self.call_later(self._on_paste, event)
+
+    async def _take(self, path: str) -> bool:
+        try:
+            async with asyncio.timeout(DROPPED_SECONDS):
+                file = await read_dropped(path)
+        except (NotReadableError, TimeoutError):
+            return False
+        return (
+            file.image is not None and self.take_image is not None and await self.take_image(file)
+        )

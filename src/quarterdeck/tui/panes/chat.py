@@ -141,7 +141,7 @@ class ChatPane(Vertical, TakesKeys):
             self.screen.set_focus(self.composer)
             self.composer.insert(event.character or "")
             return True
-        return self.composer.has_focus and self.composer.take_key(event)
+        return False
 
     @property
     def chat_id(self) -> UUID:

@@ -1,6 +1,5 @@
 """The Chat tab's chat with its status, and its messages: drafts, sending, the queue, attachments."""
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -15,13 +14,13 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.disk import OutgoingMessage
-from quarterdeck.store.drafts import DraftKeeper, NotReadableError, PromptHistory
+from quarterdeck.store.drafts import DraftKeeper, PromptHistory
 from quarterdeck.store.outbox import Extras, QueuePlace
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.blocks import QuestionBlock, duration_text
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import keyed
-from quarterdeck.tui.host_services import Attachment, FileRead, images_among, read_dropped
+from quarterdeck.tui.host_services import Attachment, FileRead, images_among
 from quarterdeck.tui.outside import OutsideError, edit, look_at, pager
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.composer import Composer
@@ -174,8 +173,6 @@ def plan_ready_words() -> str:
 
 
 STARTED = "Already started; ctrl+x interrupts it."
-DROPPED_SECONDS = 1.0
-"""Longest that a key waits for the file of a pasted path."""
 MOVES = {"up": -1, "down": 1}
 
 
@@ -517,18 +514,12 @@ class ChatMessages:
                 self._composer.insert_word(one_line(upload.file_path))
         shown.refresh()
 
-    async def attach_dropped(self, text: str) -> bool:
-        """Attach the image of a pasted path; False when it is not one of this machine, or answers a question."""
+    async def attach_dropped(self, file: FileRead) -> bool:
+        """Attach the image of a pasted path; False while a typed text answers a question."""
         if asks_for_text(self._shown.state) is not None:
             return False
-        try:
-            async with asyncio.timeout(DROPPED_SECONDS):
-                file = await read_dropped(text)
-        except (NotReadableError, TimeoutError):
-            return False
-        if file.image is not None:
-            await self.attach(file)
-        return file.image is not None
+        await self.attach(file)
+        return True
 
     async def open_paste(self) -> None:
         """Open the folded paste at the cursor in `$PAGER`."""

@@ -345,18 +345,22 @@ def _is_text(event: Typed, target: Widget) -> bool:
 
 
 def _taken(event: Typed, target: Widget) -> bool:
-    if not isinstance(event, events.Key):
-        return False
-    nodes = target.ancestors_with_self
-    return any(isinstance(node, TakesKeys) and node.take_key(event) for node in nodes)
+    nodes = [node for node in target.ancestors_with_self if isinstance(node, TakesKeys)]
+    if isinstance(event, events.Key):
+        return any(node.take_key(event) for node in nodes)
+    return any(node.take_paste(event) for node in nodes)
 
 
-class TakesKeys(Widget):
-    """A widget that gets the keys of its descendants before they do."""
+class TakesKeys:
+    """A widget that gets its own keys and pastes, and those of its descendants, before they do."""
 
     def take_key(self, event: events.Key) -> bool:
         """Return whether the key is consumed. Called before the next key is handled."""
-        raise NotImplementedError
+        return False
+
+    def take_paste(self, event: events.Paste) -> bool:
+        """Return whether the paste is consumed."""
+        return False
 
 
 def discard_keys(widget: Widget) -> None:

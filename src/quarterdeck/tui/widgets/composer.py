@@ -6,7 +6,7 @@ pasted text --add--> "[paste 1: 75,000 lines, 1.0 MB]" --written--> pasted text
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
@@ -23,8 +23,8 @@ from quarterdeck.store.drafts import PromptHistory
 from quarterdeck.transcript.text import clean, one_line
 from quarterdeck.tui.actions import KeyContext, action_id_of, keyed, prompt_bindings
 from quarterdeck.tui.clipboard import copy_text
+from quarterdeck.tui.host_services import TakesImages
 from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
-from quarterdeck.tui.textual_ext.cached_text_area import StyledOnce
 from quarterdeck.tui.widgets.completions import Completions, Token, token_at
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ HUGE_TEXT = 100_000
 KEPT = 20
 """Texts that are kept without their token: it may come back by undo, or unsent."""
 
-_IMAGE_PATH = re.compile(r"""\s*['"]?~?/[^\n]*\.(?:png|jpe?g|gif|webp)['"]?\s*""", re.IGNORECASE)
 _TOKEN = re.compile(r"\[paste \d+: [^\[\]\n]*\]")
 
 
@@ -125,7 +124,7 @@ MOST_LINES = 8
 QUITTING = "{app.exit} quits (agents keep running)"
 
 
-class Composer(StyledOnce, HasKeyContext):
+class Composer(TakesImages, HasKeyContext):
     """A text area that grows to eight lines. Its text is never lost.
 
     `text` is shown, `written` is the same with all pastes expanded. `completions` shows those of
@@ -184,8 +183,6 @@ class Composer(StyledOnce, HasKeyContext):
     prompts: PromptHistory | None = None
     vim: "VimKeys | None" = None
     """The keys of vim, if the user wants them."""
-    take_image: Callable[[str], Awaitable[bool]] | None = None
-    """Attaches the image of a pasted path, as terminals insert for a dropped file; False when there is none."""
     sends_empty = False
     """Something else is sent with the message, so it needs no text."""
 
@@ -295,13 +292,6 @@ class Composer(StyledOnce, HasKeyContext):
                 await super()._on_key(event)
             case _:
                 pass
-
-    async def _on_paste(self, event: events.Paste) -> None:
-        take, text = self.take_image, event.text
-        # Awaited here: keys that follow come after it.
-        if take and _IMAGE_PATH.fullmatch(text) and await take(text.strip()):
-            event.stop()
-            event.prevent_default()
 
     def _enter(self, event: events.Key) -> None:
         self._stop(event)
@@ -460,10 +450,7 @@ class Composer(StyledOnce, HasKeyContext):
             self.post_message(self.TokenChanged(token))
 
     def take_key(self, event: events.Key) -> bool:
-        """Use a key that would leave the text for the open completions or the mode of vim.
-
-        Return whether it was used. Call it before the key is passed on.
-        """
+        """Part of `TakesKeys`: a key that would leave the text is for the completions or the mode of vim."""
         if event.key == "escape" and self.vim is not None:
             if self.vim.escape():
                 return True
