@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 from PIL import Image as Pillow
+from textual import events
 
 from quarterdeck.client.errors import InvalidRequestError, PayloadTooLargeError
 from quarterdeck.store.creation import CreationRequest
-from quarterdeck.tui.forms.create_fields import check_message, place_error
+from quarterdeck.tui.forms.create_fields import MessageField, check_message, place_error
 from tests.support.waiting import eventually
 from tests.tui_shell.conftest import fixed_clock_zone as fixed_clock_zone
+from tests.tui_shell.conftest import frozen as frozen
 from tests.tui_shell.conftest import installation as installation
 from tests.tui_shell.conftest import live as live
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
 from tests.tui_shell.live import Desk, Installation
 
 
@@ -115,3 +118,20 @@ async def test_images_are_taken_off_again_and_the_help_tells_how(
         await desk.miss("with the first message")
         await desk.press("f1")
         await desk.see("New replica form", "Attach an image to the first message", "ctrl+o")
+
+
+async def test_the_pasted_path_of_an_image_goes_with_the_first_message(
+    frozen: FrozenCockpit, tmp_path: Path
+) -> None:
+    picture, text = tmp_path / "shot.png", tmp_path / "text.png"
+    picture.write_bytes(image("PNG"))
+    text.write_text("no image")
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("n")
+        await eventually(lambda: isinstance(frozen.focused, MessageField))
+        frozen.post_message(events.Paste(str(picture)))
+        await eventually(lambda: "with the first message: shot.png" in screen_text(frozen))
+        message = frozen.screen.query_one(MessageField)
+        assert message.text == ""
+        frozen.post_message(events.Paste(str(text)))
+        await eventually(lambda: message.text == str(text))

@@ -157,6 +157,7 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
             message = MessageField(self._typed.message, id="message")
             message.border_title = "Prompt (optional)"
             message.cursor_blink = False
+            message.take_image = self._take_dropped
             yield message
             yield Static(id="attached", markup=False)
             yield Static(id="message-error", classes="error own", markup=False)
@@ -295,6 +296,10 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
             raise WrongFieldError("path", NO_IMAGE)
         self._attachments.append(Attachment(file.path.name, image=file.image))
         self._show_attachments()
+
+    async def _take_dropped(self, file: FileRead) -> bool:
+        await self._take_file(file)
+        return True
 
     def action_detach(self) -> None:
         """Remove the attachments."""

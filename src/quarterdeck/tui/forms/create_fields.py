@@ -11,7 +11,7 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.suggester import SuggestFromList
-from textual.widgets import Input, Label, Static, TextArea
+from textual.widgets import Input, Label, Static
 
 from quarterdeck.client.errors import (
     ClientError,
@@ -37,6 +37,7 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, action_id_of, keyed
 from quarterdeck.tui.forms.kit import Field, FieldKind, ModelForm, Refusal
 from quarterdeck.tui.forms.kit.controls import OnOff
+from quarterdeck.tui.host_services import TakesImages
 from quarterdeck.wire.base import ONE_LINE, Body, Switch
 from quarterdeck.wire.chats import ThinkingLevel
 from quarterdeck.wire.replicas import (
@@ -345,7 +346,7 @@ def _repository(line: str) -> RequestedRepository:
     return RequestedRepository(in_full(url), branch[0] if branch else None)
 
 
-class MessageField(TextArea):
+class MessageField(TakesImages):
     """Tab leaves it, as in every other field."""
 
     def __init__(self, text: str, *, id: str) -> None:
