@@ -68,7 +68,7 @@ async def test_commands_of_the_cockpit(live: Installation, tmp_path: Path) -> No
         await desk.see("○ idle", "In plan mode I list")
         await desk.write("/cop")
         await desk.see("Copy the agent's last message")
-        await desk.press("enter", "enter")
+        await desk.press("enter")
         await desk.see("characters ")
         assert composer.text == ""
         await desk.write("/export")
@@ -299,6 +299,40 @@ async def test_keys_wait_for_the_image_of_a_pasted_path(
         assert pane.composer.text == "see"
         read.set()
         await eventually(lambda: pane.composer.text == "see/none.pngnow")
+
+
+async def test_enter_runs_a_chosen_command_that_takes_no_argument(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen.add("alpha")
+    sent: list[str] = []
+
+    async def slash_commands(*_: UUID) -> list[SlashCommand]:
+        return [
+            SlashCommand(command="/compact", description="Summarize", providers=["builtin"]),
+            SlashCommand(
+                command="/review", description="", argument_hint="what", providers=["builtin"]
+            ),
+        ]
+
+    monkeypatch.setattr(frozen.app_state.chat_commands, "slash_commands", slash_commands)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        pane = frozen.screen.query_one(ChatPane)
+        monkeypatch.setattr(pane.messages, "send", lambda text, **_: sent.append(text))
+        await eventually(lambda: frozen.focused is pane.composer)
+        for typed, rest, is_sent in (
+            ("r", "/review ", []),
+            ("c", "", ["/compact "]),
+            ("c", "/compact  it", []),
+        ):
+            sent.clear()
+            pane.composer.text = " it" if rest.endswith("it") else ""
+            await pilot.press("slash", typed)
+            await eventually(lambda: pane.completions.is_open)
+            await pilot.press("enter")
+            await eventually(lambda rest=rest: pane.composer.text == rest)
+            await eventually(lambda is_sent=is_sent: sent == is_sent)
 
 
 async def test_an_unknown_command_is_sent_only_again(

@@ -70,7 +70,9 @@ async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
         names = shown.known_commands[chat_id] = frozenset(command.command for command in known)
         offered = [_completion(command) for command in known]
         offered += [
-            Completion(name, own.description) for name, own in COMMANDS.items() if name not in names
+            Completion(name, own.description, is_message=True)
+            for name, own in COMMANDS.items()
+            if name not in names
         ]
         query = token.query.lower()
         return [one for one in offered if one.insert.lstrip("/").lower().startswith(query)]
@@ -86,4 +88,5 @@ async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
 def _completion(command: SlashCommand) -> Completion:
     """Return a command, its arguments, and its description."""
     hint = f"<{one_line(command.argument_hint)}> " if command.argument_hint else ""
-    return Completion(one_line(command.command), f"{hint}{one_line(command.description)}")
+    detail = f"{hint}{one_line(command.description)}"
+    return Completion(one_line(command.command), detail, is_message=not hint)

@@ -39,10 +39,14 @@ def token_at(before: str, row: int) -> Token | None:
 
 
 class Completion(NamedTuple):
-    """`insert` replaces the word; `detail` describes it."""
+    """`insert` replaces the word; `detail` describes it.
+
+    `is_message`: it is a command without an argument, so Enter sends it.
+    """
 
     insert: str
     detail: str = ""
+    is_message: bool = False
 
 
 class Completions(Widget):

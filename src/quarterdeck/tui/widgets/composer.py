@@ -303,7 +303,9 @@ class Composer(TakesImages, HasKeyContext):
             self.action_delete_left()
             self.insert("\n")
             return
-        if self._wants_completion() and self.accept():
+        chosen = self.offers.chosen if self.offers is not None else None
+        command = chosen.insert if chosen is not None and chosen.is_message else ""
+        if self._wants_completion() and self.accept() and self.text.strip() != command:
             return
         self._submit()
 
