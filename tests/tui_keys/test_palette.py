@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from rich.style import Style
@@ -10,6 +11,8 @@ from rich.style import Style
 from quarterdeck.tui.fuzzy import FuzzyMatch
 from quarterdeck.tui.options import read_options
 from quarterdeck.tui.palette import PaletteEntry, _line
+from quarterdeck.tui.panes.chat import ChatPane
+from quarterdeck.wire.chats import SlashCommand
 from tests.support.waiting import eventually
 from tests.tui_shell.frozen import FrozenCockpit
 from tests.tui_shell.live import Desk
@@ -130,3 +133,40 @@ async def test_closing_leaves_everything(tmp_path: Path) -> None:
         await eventually(lambda: desk.focus == "Composer")
         await desk.press("y", "o")
         await desk.see("│ yo")
+
+
+async def test_commands_of_the_agent_are_found_in_a_chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slash_commands(*_: UUID) -> list[SlashCommand]:
+        review = "Review the changes"
+        return [
+            SlashCommand(command="/compact", description="Summarize it", providers=["builtin"]),
+            SlashCommand(
+                command="/review", description=review, argument_hint="what", providers=["builtin"]
+            ),
+        ]
+
+    app = FrozenCockpit(tmp_path / "client")
+    app.add("fix-login")
+    monkeypatch.setattr(app.app_state.chat_commands, "slash_commands", slash_commands)
+    sent: list[str] = []
+    async with app.run_test(size=(100, 34), notifications=True) as pilot:
+        desk = Desk(app, pilot)
+        await desk.press("enter")
+        await eventually(lambda: desk.focus == "Composer")
+        chat = app.screen.query_one(ChatPane)
+        monkeypatch.setattr(chat.messages, "send", lambda text, **_: sent.append(text))
+        await desk.press("ctrl+p", *"compact")
+        await desk.see("chat /compact Summarize it")
+        await desk.press("enter")
+        await eventually(lambda: sent == ["/compact "])
+        await desk.press(*"bugs", "ctrl+p", "slash", *"review")
+        await desk.see("chat /review <what> Review the changes")
+        await desk.press("enter")
+        await desk.see("│ /review bugs")
+        await desk.press("ctrl+p", *"summar")
+        await desk.see("/compact")
+        await desk.press("enter")
+        await desk.see("│ /compact /review bugs")
+        assert sent == ["/compact "]

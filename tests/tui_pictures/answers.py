@@ -7,6 +7,7 @@ from uuid import UUID
 
 from quarterdeck.wire.account import ApiKey, ChatappConnection
 from quarterdeck.wire.agents import BUILTIN, Agent, CredentialStatus
+from quarterdeck.wire.chats import SlashCommand
 from quarterdeck.wire.environment_parts import FoundSkill
 from quarterdeck.wire.events import Preview
 from quarterdeck.wire.files import CanvasFile, CanvasItem, FileContent, FoundFile, FoundFiles
@@ -68,6 +69,7 @@ def client() -> Any:
     made = still_client()
     made.files = SimpleNamespace(search=_search, content=_content)
     made.canvas = SimpleNamespace(list=_items, get=_item)
+    made.chats = SimpleNamespace(slash_commands=_commands)
     made.hook_logs = SimpleNamespace(read=_logs)
     made.previews = SimpleNamespace(list=_previews)
     made.agents = SimpleNamespace(list=_agents)
@@ -76,6 +78,11 @@ def client() -> Any:
     made.chatapp = SimpleNamespace(get=_target)
     made.skills = SimpleNamespace(list=made.skills.list, search=_skills)
     return made
+
+
+async def _commands(*_: UUID) -> list[SlashCommand]:
+    told = "Summarize the conversation, so that less of the context is used."
+    return [SlashCommand(command="/compact", description=told, providers=["codex"])]
 
 
 async def _skills(words: str) -> list[FoundSkill]:

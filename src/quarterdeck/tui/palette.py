@@ -1,4 +1,4 @@
-"""The command palette: actions, replicas and pages, found by a few of their letters.
+"""The command palette: actions, commands of the agent, replicas and pages, found by a few of their letters.
 
 Loaded when it is first opened.
 """
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import on
+from textual import on, work
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -22,6 +22,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input
 
+from quarterdeck.client.errors import ClientError
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.services import Services
 from quarterdeck.transcript.text import name_line
@@ -31,6 +32,8 @@ from quarterdeck.tui.fuzzy import FuzzyMatch, ranked
 from quarterdeck.tui.kit.dialogs import Dialog
 from quarterdeck.tui.kit.key_context import key_context_of
 from quarterdeck.tui.panes.chat import ChatPane
+from quarterdeck.tui.panes.chat_completions import agent_commands
+from quarterdeck.tui.panes.chat_messages import asks_for_text
 from quarterdeck.tui.screens.commands import ARCHIVE, INTERRUPT, SLEEP, WAKE, ReplicaAction
 from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.screens.page import PAGES
@@ -39,6 +42,7 @@ from quarterdeck.tui.settings.screen import SettingsScreen
 from quarterdeck.tui.text import fit, wrapped
 from quarterdeck.tui.textual_ext.type_ahead import TypeAhead, hold_keys
 from quarterdeck.tui.themes import MARKS, part_style
+from quarterdeck.tui.widgets.completions import Completion
 from quarterdeck.wire.search import SearchHit
 
 SELF = "app.palette"
@@ -57,9 +61,9 @@ OF_A_REPLICA = ("replica.", "chat.", "tab.")
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """One line. `action` (which `node` carries out), `replica_id`, `page` or `hit` says what it does.
+    """One line. `action` (which `node` carries out), `command`, `replica_id`, `page` or `hit` says what it does.
 
-    `setting` is a row of the settings page.
+    `command` is one of the agent of a chat, whose pane is `node`; `setting` is a row of the settings page.
     """
 
     text: str
@@ -67,6 +71,7 @@ class PaletteEntry:
     kind: str = ""
     action: Action | None = None
     node: DOMNode | None = None
+    command: Completion | None = None
     replica_id: UUID | None = None
     page: str = ""
     setting: SettingRow | None = None
@@ -113,6 +118,14 @@ def _chat_beside(screen: Screen[object]) -> ChatPane | None:
     pane, chosen = screen.pane, screen.chosen
     shows_it = pane is not None and chosen is not None and pane.replica_id == chosen.id
     return pane.chat if pane is not None and shows_it else None
+
+
+def _commanded_chat(screen: Screen[object]) -> ChatPane | None:
+    """Return the chat around the focus, or next to the list, if a command can be its next message."""
+    around = screen.focused.ancestors if screen.focused else []
+    inside = next((node for node in around if isinstance(node, ChatPane)), None)
+    chat = inside or _chat_beside(screen)
+    return chat if chat is not None and asks_for_text(chat.chat) is None else None
 
 
 def _where(screen: Screen[object]) -> KeyContext:
@@ -246,6 +259,15 @@ class PaletteChoices(Widget):
         """The entry under the cursor."""
         return self._found[self._cursor][0] if self._found else None
 
+    @property
+    def is_moved(self) -> bool:
+        """Whether the cursor is not on the first line."""
+        return self._cursor > 0
+
+    def select(self, entry: PaletteEntry) -> None:
+        """Move the cursor to an entry, if it is shown."""
+        self.move(next((n for n, (one, _) in enumerate(self._found) if one is entry), 0))
+
     def move(self, by: int) -> None:
         """Move the cursor, wrapping around."""
         if not self._found:
@@ -321,9 +343,11 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
     place: ClassVar[KeyContext] = KeyContext.PALETTE
     BINDINGS: ClassVar[list[BindingType]] = [*prompt_bindings(KeyContext.PALETTE)]
 
-    def __init__(self, entries: list[PaletteEntry]) -> None:
+    def __init__(self, entries: list[PaletteEntry], chat: ChatPane | None = None) -> None:
+        """Add the commands of the agent of `chat` when they are read."""
         super().__init__()
         self._entries = entries
+        self._chat = chat
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -335,13 +359,34 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
     def on_mount(self) -> None:
         self._show("")
         self.set_focus(self.query_one(Input))
+        if self._chat is not None:
+            self._add_commands(self._chat)
+
+    @work
+    async def _add_commands(self, chat: ChatPane) -> None:
+        try:
+            commands = await agent_commands(chat.shown)
+        except ClientError:
+            return  # the composer says so when it completes one
+        chosen = self._choices.chosen if self._choices.is_moved else None
+        self._entries += [
+            PaletteEntry(f"{one.insert} {one.detail}", kind="chat", command=one, node=chat)
+            for one in commands
+        ]
+        self._show(self.query_one(Input).value)
+        if chosen is not None:
+            self._choices.select(chosen)
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         self._show(event.value)
 
     def _show(self, query: str) -> None:
-        self._choices.show(ranked(query, self._entries, lambda entry: entry.searched))
+        self._choices.show(self._found(query))
+
+    def _found(self, query: str) -> list[tuple[PaletteEntry, FuzzyMatch]]:
+        # Without the slash that a command begins with in a message: the cockpit's own are actions here.
+        return ranked(query.removeprefix("/"), self._entries, lambda entry: entry.searched)
 
     @property
     def _choices(self) -> PaletteChoices:
@@ -358,8 +403,7 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
         self.call_later(self._run)
 
     def _run(self) -> None:
-        query = self.query_one(Input).value
-        found = ranked(query, self._entries, lambda entry: entry.searched)
+        found = self._found(self.query_one(Input).value)
         chosen = self._choices.chosen
         if chosen is None or all(entry is not chosen for entry, _ in found):
             # The field is ahead of the lines that are shown.
@@ -376,7 +420,7 @@ async def run_palette(app: App[Any], services: Services) -> None:
     """Ask for an entry, and carry it out where the user was."""
     screen: Screen[object] = app.screen
     chosen = await app.push_screen_wait(
-        PaletteScreen(entries(screen, services.ordered(), _meant(screen)))
+        PaletteScreen(entries(screen, services.ordered(), _meant(screen)), _commanded_chat(screen))
     )
     if chosen is None:
         return
@@ -413,9 +457,15 @@ async def main_screen(app: App[Any]) -> MainScreen:
 
 async def _act(app: App[Any], screen: Screen[object], entry: PaletteEntry) -> None:
     action, node = entry.action, entry.node
-    if action is None or node is None or app.screen is not screen:
+    if node is None or app.screen is not screen:
         return
-    if action.method:
+    if entry.command is not None and isinstance(node, ChatPane):
+        node.composer.begin_command(entry.command)
+        if node.composer.text:
+            screen.set_focus(node.composer)
+    elif action is None:
+        return
+    elif action.method:
         await app.run_action(action.method.removeprefix("own."), default_namespace=node)
     elif isinstance(app, TypeAhead):
         app.press_next(keys_of(action)[0])

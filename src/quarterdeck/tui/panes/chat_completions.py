@@ -57,18 +57,27 @@ def unknown_command(shown: ShownChat, text: str) -> str:
     return "" if is_known or found is None else found[1]
 
 
+async def agent_commands(shown: ShownChat) -> list[Completion]:
+    """Return the commands that the agent of the chat has.
+
+    Raises:
+        ClientError: they cannot be read.
+    """
+    chat_id = shown.id
+    known = await shown.app_state.chat_commands.slash_commands(shown.replica_id, chat_id)
+    shown.known_commands[chat_id] = frozenset(command.command for command in known)
+    return [_completion(command) for command in known]
+
+
 async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
     """Return the completions of the word at the cursor.
 
     Raises:
         ClientError: commands or files cannot be read.
     """
-    commands = shown.app_state.chat_commands
     if token.kind == "command":
-        chat_id = shown.id
-        known = await commands.slash_commands(shown.replica_id, chat_id)
-        names = shown.known_commands[chat_id] = frozenset(command.command for command in known)
-        offered = [_completion(command) for command in known]
+        offered = await agent_commands(shown)
+        names = {command.insert for command in offered}
         offered += [
             Completion(name, own.description, is_message=True)
             for name, own in COMMANDS.items()
@@ -76,7 +85,7 @@ async def find_completions(shown: ShownChat, token: Token) -> list[Completion]:
         ]
         query = token.query.lower()
         return [one for one in offered if one.insert.lstrip("/").lower().startswith(query)]
-    files = await commands.find_files(shown.replica_id, token.query)
+    files = await shown.app_state.chat_commands.find_files(shown.replica_id, token.query)
     return [
         Completion(f"@{one_line(file.display_path)}", file.status)
         for file in files

@@ -25,7 +25,7 @@ from quarterdeck.tui.actions import KeyContext, action_id_of, keyed, prompt_bind
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.host_services import TakesImages
 from quarterdeck.tui.kit.key_context import HasKeyContext, KeyContextChanged
-from quarterdeck.tui.widgets.completions import Completions, Token, token_at
+from quarterdeck.tui.widgets.completions import Completion, Completions, Token, token_at
 
 if TYPE_CHECKING:
     from quarterdeck.tui.widgets.vim_keys import VimKeys
@@ -476,6 +476,14 @@ class Composer(TakesImages, HasKeyContext):
         row, column = self.cursor_location
         self.replace(f"{chosen} ", (row, token.start), (row, column))
         return True
+
+    def begin_command(self, command: Completion) -> None:
+        """Put a command before the text, and send it if it is the whole message."""
+        self.text = f"{command.insert} {self.written}"
+        self.move_cursor((0, len(command.insert) + 1))
+        is_whole = self.text.strip() == command.insert and not self.sends_empty
+        if command.is_message and is_whole:
+            self._submit()
 
     def move_at_edge(self, key: str) -> bool:
         """Move in the completions, or beyond the text to older prompts; False when neither applies."""
