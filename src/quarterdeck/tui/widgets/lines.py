@@ -1,5 +1,6 @@
 """Lines around the content: head, status, notes."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -21,7 +22,14 @@ from quarterdeck.store.list_view import ListView, SortKey
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import WORDS
 from quarterdeck.transcript.text import clean, money, name_line, one_line
-from quarterdeck.tui.actions import KeyContext, eager_bindings, keyed, prompt_bindings
+from quarterdeck.tui.actions import (
+    KeyContext,
+    action_named,
+    eager_bindings,
+    keyed,
+    prompt_bindings,
+    shown_keys,
+)
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import PullMark, part_style, pull_mark
@@ -262,6 +270,8 @@ FAILED_STEP = (
     "{replica.wake} retry (from the composer: {composer.transcript}, then {replica.wake}) · "
     "{replica.delete} delete"
 )
+HOOK_FAILED = re.compile(r"The \w+ hook ")
+"""Start of the engine's reason when a hook failed."""
 PREPARING = "Preparing: cloning and starting. Messages are queued until it is ready."
 LAST_LINES = 4
 """Lines of a running hook's output that are shown in the chat; its tab has all of them."""
@@ -313,7 +323,8 @@ def _words(state: ReplicaState) -> str:
     match state.status:
         case WorkspaceStatus.ERROR:
             reason = clean(state.record.error or "The service gave no reason.").strip()
-            return f"{reason}\n{keyed(FAILED_STEP)}"
+            log = f"{' or '.join(shown_keys(action_named('tab.hooks')))} hook log · "
+            return f"{reason}\n{log if HOOK_FAILED.match(reason) else ''}{keyed(FAILED_STEP)}"
         case WorkspaceStatus.PREPARING:
             return "\n".join((PREPARING, *_hook_lines(state.hooks.running)))
         case _:
