@@ -10,6 +10,7 @@ import pytest
 from quarterdeck.tui.forms.kit.controls import FieldRow
 from quarterdeck.wire.environment_parts import CreateFile, CreateVariable, EnvironmentHook
 from quarterdeck.wire.environments import GLOBAL, CreateEnvironment, Environment
+from quarterdeck.wire.replicas import CreateReplica
 from tests.support.waiting import WAIT_SECONDS, eventually, pauses
 from tests.tui_shell.live import Desk, Installation
 
@@ -29,6 +30,22 @@ async def screen(
 async def made(live: Installation, name: str = "shop") -> Environment:
     async with live.client() as client:
         return await client.environments.create(CreateEnvironment(name=name))
+
+
+async def test_the_page_opens_at_the_environment_of_the_replica(live: Installation) -> None:
+    shop = await made(live)
+    async with live.client() as client:
+        body = CreateReplica(name="alpha", environment_id=shop.id)
+        await client.replicas.create(body)
+    try:
+        async with live.cockpit() as desk:
+            await desk.see("alpha")
+            await desk.press("e")
+            await desk.see("Everywhere", "Name          shop")
+            await desk.press("up")
+            await desk.see("Name          global")
+    finally:
+        await live.clear()
 
 
 async def test_an_environment_from_its_making_to_its_end(live: Installation) -> None:

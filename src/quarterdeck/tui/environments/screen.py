@@ -234,7 +234,7 @@ class EnvironmentListView(HasKeyContext, Table):
 
 
 class EnvironmentsScreen(PageScreen):
-    """List and sections; below 60 columns only the one with the focus."""
+    """List and sections; below 60 columns only the one with the focus. The cursor begins at the environment `first`."""
 
     DEFAULT_CSS = """
     EnvironmentsScreen {
@@ -252,8 +252,9 @@ class EnvironmentsScreen(PageScreen):
     AUTO_FOCUS = "EnvironmentListView"
     home = KeyContext.ENVIRONMENTS
 
-    def __init__(self, app_state: AppState) -> None:
+    def __init__(self, app_state: AppState, first: UUID | None = None) -> None:
         super().__init__(app_state)
+        self._first = first
         self._parts = Parts.of(app_state)
         self._name: SectionName = "general"
         self._section = KINDS[self._name].make(self._parts)
@@ -284,6 +285,9 @@ class EnvironmentsScreen(PageScreen):
                 await book.read()
                 self._list_says("")
                 self.show_list()
+                first, self._first = self._first, None
+                if first is not None:
+                    self.listing.select(str(first))
                 self._show_chosen()
             await book.read_pools()
         except ClientError as error:

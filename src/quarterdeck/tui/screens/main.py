@@ -544,7 +544,8 @@ class MainScreen(CommandScreen):
         """Open one of `PAGES` over the list of replicas."""
         from quarterdeck.tui.screens.page import PAGES
 
-        self.app.push_screen(PAGES[name](self._services.current), self._page_left)
+        page = PAGES[name](self._services.current, self.chosen)
+        self.app.push_screen(page, self._page_left)
 
     def _page_left(self, to: UUID | None) -> None:
         self.listing.sort()

@@ -2,7 +2,8 @@
 
 The full screens over the list of replicas, by their names in actions.
 
-A row's function loads what its screen needs: the start of the cockpit does not wait for it.
+A row's function loads what its screen needs: the start of the cockpit does not wait for it. It is given the replica
+that keys apply to.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from quarterdeck.store.app_state import AppState
+from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.services import Services
 from quarterdeck.store.signals import Change, ConnectionChanged, ListChanged, Noticed
 from quarterdeck.transcript.text import one_line
@@ -153,25 +155,25 @@ class PageScreen(SettledLayout[UUID | None]):
         self.app.exit(0)
 
 
-def _environments(app_state: AppState) -> PageScreen:
+def _environments(app_state: AppState, replica: ReplicaState | None) -> PageScreen:
     from quarterdeck.tui.environments.screen import EnvironmentsScreen
 
-    return EnvironmentsScreen(app_state)
+    return EnvironmentsScreen(app_state, replica.record.environment_id if replica else None)
 
 
-def _automations(app_state: AppState) -> PageScreen:
+def _automations(app_state: AppState, _: ReplicaState | None) -> PageScreen:
     from quarterdeck.tui.automations.screen import AutomationsScreen
 
     return AutomationsScreen(app_state)
 
 
-def _settings(app_state: AppState) -> PageScreen:
+def _settings(app_state: AppState, _: ReplicaState | None) -> PageScreen:
     from quarterdeck.tui.settings.screen import SettingsScreen
 
     return SettingsScreen(app_state)
 
 
-PAGES: dict[str, Callable[[AppState], PageScreen]] = {
+PAGES: dict[str, Callable[[AppState, ReplicaState | None], PageScreen]] = {
     "environments": _environments,
     "automations": _automations,
     "settings": _settings,
