@@ -316,7 +316,7 @@ class FieldRow(Vertical):
         & .label { width: 16; color: $text-muted; }
         & .bounds { width: auto; max-width: 24; color: $text-muted; padding: 0 0 0 1; }
         & FieldInput, & ChoiceField, & SeveralField { width: 1fr; }
-        & OnOff { width: 1fr; padding: 0 1; &:focus { text-style: reverse; } }
+        & OnOff { width: 1fr; &:focus { text-style: reverse; } }
         & Editor { border: round $panel-lighten-2; padding: 0 1; }
         & Editor { border-title-color: $text-muted; border-subtitle-color: $text-muted; }
         & Editor:focus { border: round $border; }
