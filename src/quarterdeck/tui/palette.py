@@ -259,11 +259,6 @@ class PaletteChoices(Widget):
         """The entry under the cursor."""
         return self._found[self._cursor][0] if self._found else None
 
-    @property
-    def is_moved(self) -> bool:
-        """Whether the cursor is not on the first line."""
-        return self._cursor > 0
-
     def select(self, entry: PaletteEntry) -> None:
         """Move the cursor to an entry, if it is shown."""
         self.move(next((n for n, (one, _) in enumerate(self._found) if one is entry), 0))
@@ -368,14 +363,14 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
             commands = await agent_commands(chat.shown)
         except ClientError:
             return  # the composer says so when it completes one
-        chosen = self._choices.chosen if self._choices.is_moved else None
+        chosen = self._choices.chosen
         self._entries += [
             PaletteEntry(f"{one.insert} {one.detail}", kind="chat", command=one, node=chat)
             for one in commands
         ]
         self._show(self.query_one(Input).value)
         if chosen is not None:
-            self._choices.select(chosen)
+            self._choices.select(chosen)  # what the user may be about to run
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
