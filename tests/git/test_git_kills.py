@@ -14,7 +14,7 @@ import pytest
 from tests.git.conftest import Shop, commit
 from tests.git.remotes import bare_copy, http_remote, ssh_configuration, ssh_remote
 from tests.support.git import git, make_repository
-from tests.support.installation import Installation, block, command_of, pids, refused
+from tests.support.installation import Installation, block, command_of, pids, refused, runs
 from tests.support.waiting import until
 from tests.system.conftest import installed
 
@@ -421,3 +421,27 @@ def test_an_agents_commit_that_was_killed_leaves_no_lock(
     deck.post(f"{shop.path}/shop/commit", {"message": "Two"})
     assert shop.run("git log -1 --format=%s").strip() == "Two"
     deck.delete(shop.id)
+
+
+@pytest.mark.long
+def test_a_git_that_waits_for_a_remote_ends_after_its_service(
+    deck: Installation, tmp_path: Path
+) -> None:
+    command = tmp_path / "ssh"
+    hook(command, str(tmp_path))
+    settings = Path(deck.variables["HOME"], ".gitconfig")
+    git(tmp_path, "config", "--file", str(settings), "core.sshCommand", str(command))
+    try:
+        asked = Asked(deck, "/v1/replica/repositories", url="ssh://me@localhost/shop.git")
+        until((tmp_path / "waiting").exists, "the remote")
+        waiting = [pid for pid in pids() if str(command) in command_of(pid)]
+        deck.kill()
+        assert asked.ended() is None
+        assert waiting and any(map(runs, waiting))
+        assert list(deck.home.mirrors.glob(".new-*"))
+        deck.start()
+        until(lambda: not any(map(runs, waiting)), "the end of git")
+        until(lambda: not list(deck.home.mirrors.glob(".new-*")), "the end of the mirror")
+    finally:
+        (tmp_path / "go").touch()
+        settings.unlink()

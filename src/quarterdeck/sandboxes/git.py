@@ -12,7 +12,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from quarterdeck.local.files import write_file
-from quarterdeck.local.processes import end_process, kill_group, wait_for_exit
+from quarterdeck.local.processes import (
+    end_process,
+    find,
+    kill_group,
+    process_ids,
+    read_environment,
+    read_stat,
+    send,
+    wait_for_exit,
+)
 from quarterdeck.sandboxes.errors import DiskFullError, ProcessError
 from quarterdeck.sandboxes.port import Login, upload_pack_arguments
 
@@ -343,6 +352,19 @@ class GitRunner:
         except FileNotFoundError as e:
             raise SourceGitError("git is not installed, or the directory does not exist") from e
 
+    def end_abandoned(self) -> None:
+        """End what an earlier service of this home left, which may wait for a remote for ever.
+
+        git removes its locks then.
+        """
+        mark = f"{_MARK}={self.configuration}".encode()
+        for ref in filter(None, map(find, process_ids())):
+            if mark not in read_environment(ref.pid) or (stat := read_stat(ref.pid)) is None:
+                continue
+            leader = read_stat(stat.session)
+            if leader is None or leader.parent != os.getpid():
+                send(ref, signal.SIGTERM)
+
     def environment(self, private: bool) -> dict[str, str]:
         """Return git's environment: the service's without variables that could change git's behavior."""
         variables = {
@@ -360,9 +382,12 @@ class GitRunner:
             "GIT_CONFIG_GLOBAL": os.devnull if private else str(self.configuration),
             "SSH_ASKPASS_REQUIRE": "never",
             "LC_ALL": "C",
+            _MARK: str(self.configuration),
         }
 
 
+_MARK = "QUARTERDECK_GIT"
+"""Variable of git and of what it starts; it names the home."""
 _OPTIONS: Sequence[str] = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
 
 

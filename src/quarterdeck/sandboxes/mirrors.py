@@ -42,7 +42,7 @@ from quarterdeck.sandboxes.reach import network_options
 from quarterdeck.sandboxes.sources import Source, local_path, name_from, safe_name, without_password
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
-_NEW, _OLD = "new", "old"
+_NEW, _OLD, OUTGOING = "new", "old", "outgoing"
 _NEW_SECONDS = 3600.0
 HEAD_REF = "refs/quarterdeck/HEAD"
 """The source's HEAD: it may be on no branch."""
@@ -311,9 +311,12 @@ class Mirrors:
     def keep_only(self, needed: Collection[str]) -> None:
         """Remove all mirrors except these and very new ones, which may not be recorded yet.
 
+        What an earlier service left is ended and removed.
+
         Raises:
             OSError: one could not be removed.
         """
+        self._git.end_abandoned()
         needed_paths = {self.path(repository_id) for repository_id in needed}
         for head in self._root.glob("[!.]*/HEAD"):
             mirror = head.parent
@@ -321,7 +324,8 @@ class Mirrors:
                 old = self._root / temporary_name(_OLD)
                 mirror.rename(old)
                 remove_tree(old)
-        remove_abandoned(self._root, _OLD)
+        for kind in (_OLD, _NEW, OUTGOING):
+            remove_abandoned(self._root, kind)
 
     async def start_commit(self, source: RepositorySource, report: Progress) -> str | None:
         """Return the commit a workspace starts from: the default branch, else the source's HEAD.

@@ -19,12 +19,11 @@ from pathlib import Path
 from quarterdeck.local.files import write_file
 from quarterdeck.sandboxes.errors import CloneError, PushError
 from quarterdeck.sandboxes.git import GitRunner, GitTimeoutError, PackTooLargeError, SourceGitError
-from quarterdeck.sandboxes.mirrors import Mirrors
+from quarterdeck.sandboxes.mirrors import OUTGOING, Mirrors
 from quarterdeck.sandboxes.port import RefUpdate, RepositorySource
 from quarterdeck.sandboxes.sources import local_path, without_password
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
-KIND = "outgoing"
 PUSH_SECONDS = 1800.0
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _PUSH = (
@@ -95,8 +94,8 @@ class OutgoingPushes:
     @asynccontextmanager
     async def _quarantine(self, source: RepositorySource) -> AsyncGenerator[Path]:
         root = self.mirrors.root
-        await asyncio.to_thread(remove_abandoned, root, KIND)
-        place = root / temporary_name(KIND)
+        await asyncio.to_thread(remove_abandoned, root, OUTGOING)
+        place = root / temporary_name(OUTGOING)
         try:
             try:
                 await self.mirrors.git.run("init", "--quiet", "--bare", "--template=", str(place))
