@@ -1,5 +1,8 @@
 """The socket of a container engine on another machine, before anything is connected to."""
 
+import asyncio
+import os
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -18,3 +21,19 @@ def test_a_directory_too_deep_for_a_socket_is_told(
     with pytest.raises(SandboxError, match="Set TMPDIR to a shorter one"):
         SshTunnel("ssh://build-1")
     assert list(deep.iterdir()) == []
+
+
+def test_directories_of_killed_services_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    left, others = tmp_path / f"qd-ssh-{ended.pid}-x", tmp_path / f"qd-ssh-{os.getppid()}-x"
+    for directory in (left, others):
+        directory.mkdir()
+        (directory / "engine.sock").touch()
+    tunnel = SshTunnel("ssh://build-1")
+    assert {others, tunnel.path.parent} == set(tmp_path.iterdir())
+    asyncio.run(tunnel.close())
+    assert [others] == list(tmp_path.iterdir())

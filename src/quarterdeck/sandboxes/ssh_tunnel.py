@@ -5,6 +5,7 @@ socket is forwarded, and on this machine only the service's user can open it.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, cast
@@ -14,11 +15,24 @@ import asyncssh
 
 from quarterdeck.local.sockets import ADDRESS_LIMIT
 from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
+from quarterdeck.sandboxes.trees import remove_tree
 
 DEFAULT_SOCKET = "/var/run/docker.sock"
 CONNECT_SECONDS = 15.0
 KEEPALIVE_SECONDS = 10.0
 """A connection that is silent for three times as long has ended."""
+
+
+_PREFIX = "qd-ssh-"
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """Remove the directories of services that were killed."""
+    for path in directory.glob(f"{_PREFIX}*-*"):
+        pid = path.name.removeprefix(_PREFIX).split("-")[0]
+        with suppress(OSError):  # another user's, or another service removes it too
+            if path.lstat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
+                remove_tree(path)
 
 
 class SshTunnel:
@@ -42,7 +56,8 @@ class SshTunnel:
         self._user = parts.username
         self._socket = parts.path if parts.path not in ("", "/") else DEFAULT_SOCKET
         self._address = address
-        self._directory = TemporaryDirectory(prefix="qd-ssh-")
+        _remove_abandoned(Path(gettempdir()))
+        self._directory = TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")
         if len(os.fsencode(self.path)) > ADDRESS_LIMIT:
             self._directory.cleanup()
             raise SandboxError(
