@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.git import GitError, read_repository
+from quarterdeck.engine.git import GitError, read_repository, run_git
 from quarterdeck.engine.git_operations import NOTE, CheckoutOperations, make_ready, read_diff
 from quarterdeck.service.git import inside
 from quarterdeck.wire.git import GitCall, GitFailure
@@ -102,6 +102,22 @@ async def test_reading_leaves_the_index_to_agents(path: Path) -> None:
     assert index.lstat().st_ino == before
     await make_ready([repository], ENVIRONMENT)
     git(path, "diff-files", "--quiet")
+
+
+async def test_a_refresh_that_takes_too_long_leaves_no_lock(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = EngineRepository(id=uuid4(), name="tool", path=str(path), default_branch="main")
+    (path / "slow").write_text("#!/bin/sh\nexec tail -f /dev/null\n")
+    (path / "slow").chmod(0o755)
+    git(path, "config", "filter.slow.clean", str(path / "slow"))
+    (path / ".gitattributes").write_text("kept filter=slow\n")
+    (path / "kept").write_text("two\n")
+    monkeypatch.setattr(
+        run_git, "__kwdefaults__", {**(run_git.__kwdefaults__ or {}), "seconds": 1.0}
+    )
+    await make_ready([repository], ENVIRONMENT)
+    assert not (path / ".git/index.lock").exists()
 
 
 def test_a_repository_that_cannot_be_written_is_refused_in_a_sentence(path: Path) -> None:

@@ -116,6 +116,9 @@ def remove_locks(directory: Path) -> None:
         lock.unlink(missing_ok=True)
 
 
+_READ = ("HEAD", "config", "index")
+
+
 async def make_ready(
     repositories: Sequence[EngineRepository], environment: Mapping[str, str]
 ) -> None:
@@ -127,9 +130,13 @@ async def make_ready(
     for repository in repositories:
         path = Path(repository.path)
         try:
-            await CheckoutOperations(path, environment).recover()
-            refresh = ("update-index", "-q", "--refresh")
-            await run_git(path, environment, *refresh, seconds=HOOK_SECONDS)
+            checkout = CheckoutOperations(path, environment)
+            await checkout.recover()
+            if all((path / ".git" / name).is_file() for name in _READ):  # git waits for a pipe
+                try:
+                    await run_git(path, environment, "update-index", "-q", "--refresh")
+                finally:
+                    await checkout.recover()  # it may have been killed at its time limit
         except (GitError, OSError) as error:
             logger.warning("the repository %s could not be prepared: %s", repository.name, error)
 
