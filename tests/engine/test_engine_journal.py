@@ -219,4 +219,5 @@ def test_a_full_disk_holds_writers_back_and_loses_nothing(tmp_path: Path):
     )
     assert done.returncode == 0, done.stderr
     assert "refused: The workspace cannot write to its disk: File too large" in done.stdout
+    assert "Free some space or make it writable, then try again." in done.stdout
     assert "kept" in done.stdout

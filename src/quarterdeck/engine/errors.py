@@ -49,7 +49,8 @@ class JournalError(EngineRefusedError):
 
     def __init__(self, reason: str) -> None:
         message = (
-            f"The workspace cannot write to its disk: {reason}. Free some space, then try again."
+            f"The workspace cannot write to its disk: {reason}. Free some space or make it writable, "
+            "then try again."
         )
         super().__init__(ErrorCode.INTERNAL_ERROR, message, reason)
 

@@ -60,7 +60,7 @@ def _typed(error: DBAPIError) -> StorageError:
     if extended in _UNWRITTEN:
         return DatabaseFullError(
             "The file of the service's database cannot be written; nothing was changed. Its disk or a "
-            "quota is full, or the disk fails. Free some space."
+            "quota is full, or the disk fails or is read-only. Free some space, or repair it."
         )
     if code in _LOCKED or state in _PG_LOCKED:
         return DatabaseLockedError(_locked_message(error))
