@@ -440,7 +440,7 @@ def test_a_git_that_waits_for_a_remote_ends_after_its_service(
         assert waiting and any(map(runs, waiting))
         assert list(deck.home.mirrors.glob(".new-*"))
         deck.start()
-        until(lambda: not any(map(runs, waiting)), "the end of git")
+        assert not any(map(runs, waiting))
         until(lambda: not list(deck.home.mirrors.glob(".new-*")), "the end of the mirror")
     finally:
         (tmp_path / "go").touch()

@@ -94,6 +94,7 @@ async def serve_home(
             switchboard=placed.switchboard,
         ) as context,
     ):
+        await driver.end_abandoned()  # they write where this service is going to
         service = build_service(context, fleet, tools=HttpTools(home))
         async with driver.watching_disk(service.fleet.tell):
             await serve_requests(service, listeners, ready, advertise, placed.inside)

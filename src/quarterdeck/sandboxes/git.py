@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from quarterdeck.local.files import write_file
 from quarterdeck.local.processes import (
+    ProcessRef,
     end_process,
     find,
     kill_group,
@@ -24,6 +25,7 @@ from quarterdeck.local.processes import (
 )
 from quarterdeck.sandboxes.errors import DiskFullError, ProcessError
 from quarterdeck.sandboxes.port import Login, upload_pack_arguments
+from quarterdeck.sandboxes.processes import wait_for_end
 
 CHUNK = 1 << 16
 _ERROR_BYTES = 1 << 16
@@ -352,18 +354,27 @@ class GitRunner:
         except FileNotFoundError as e:
             raise SourceGitError("git is not installed, or the directory does not exist") from e
 
-    def end_abandoned(self) -> None:
-        """End what an earlier service of this home left, which may wait for a remote for ever.
+    async def end_abandoned(self) -> None:
+        """End what an earlier service of this home left; return when nothing of it writes any more.
 
-        git removes its locks then.
+        It may wait for a remote for ever. git removes its locks if it has the time.
         """
+        left = await asyncio.to_thread(self._abandoned)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for ref in left:
+                send(ref, number)
+            await asyncio.gather(*(wait_for_end(ref, _END_SECONDS) for ref in left))
+
+    def _abandoned(self) -> list[ProcessRef]:
         mark = f"{_MARK}={self.configuration}".encode()
+        left: list[ProcessRef] = []
         for ref in filter(None, map(find, process_ids())):
             if mark not in read_environment(ref.pid) or (stat := read_stat(ref.pid)) is None:
                 continue
             leader = read_stat(stat.session)
             if leader is None or leader.parent != os.getpid():
-                send(ref, signal.SIGTERM)
+                left.append(ref)
+        return left
 
     def environment(self, private: bool) -> dict[str, str]:
         """Return git's environment: the service's without variables that could change git's behavior."""
@@ -386,6 +397,7 @@ class GitRunner:
         }
 
 
+_END_SECONDS = 5.0
 _MARK = "QUARTERDECK_GIT"
 """Variable of git and of what it starts; it names the home."""
 _OPTIONS: Sequence[str] = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")

@@ -311,12 +311,11 @@ class Mirrors:
     def keep_only(self, needed: Collection[str]) -> None:
         """Remove all mirrors except these and very new ones, which may not be recorded yet.
 
-        What an earlier service left is ended and removed.
+        What an earlier service left unfinished is removed, too.
 
         Raises:
             OSError: one could not be removed.
         """
-        self._git.end_abandoned()
         needed_paths = {self.path(repository_id) for repository_id in needed}
         for head in self._root.glob("[!.]*/HEAD"):
             mirror = head.parent

@@ -377,6 +377,10 @@ class ProcessDriver:
         with _disk_errors():
             return await asyncio.to_thread(read_file, places, archive, directory, name, most)
 
+    async def end_abandoned(self) -> None:
+        """End git processes that an earlier service of this home left."""
+        await self._mirrors.git.end_abandoned()
+
     async def tidy(self, needed: Collection[str]) -> None:
         for places in await asyncio.to_thread(self._archives.unfinished):
             async with self._locks[places.root.name]:
