@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import resource
+import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -11,12 +12,18 @@ from itertools import chain, repeat
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from quarterdeck.client import Client, HttpConnection
 from quarterdeck.client import connection as connection_module
 from quarterdeck.client.error_mapping import Backoff
-from quarterdeck.client.errors import ClientError, ProtocolError, ResponseError
+from quarterdeck.client.errors import (
+    ClientError,
+    ProtocolError,
+    RequestTimeoutError,
+    ResponseError,
+)
 from quarterdeck.client.stream_events import ConnectionLost, Received
 from quarterdeck.wire.json_size import LARGEST_NUMBER
 
@@ -80,6 +87,65 @@ async def test_an_endless_answer_is_an_error_and_costs_little(case: int) -> None
             await client.replicas.list()
     assert "127.0.0.1" in error.value.message and error.value.next_step
     assert peak() - before < 320
+
+
+@pytest.mark.parametrize("interim", ["100 Continue", "103 Early Hints\r\nLink: </x>"])
+async def test_endless_interim_answers_are_an_error(interim: str) -> None:
+    """The server is a process of its own: one of the same loop would let it go on."""
+    answers = f"HTTP/1.1 {interim}\r\n\r\n".encode() * 1_000
+    program = f"""
+import socket
+listening = socket.create_server(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+while True:
+    connection, _ = listening.accept()
+    connection.recv(65536)
+    try:
+        while True:
+            connection.sendall({answers!r})
+    except OSError:
+        connection.close()
+"""
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE
+    )
+    assert server.stdout is not None
+    url = f"http://127.0.0.1:{int(await server.stdout.readline())}"
+    try:
+        local, other = HttpConnection(url, "qd_key", pace=QUICK), httpx.AsyncHTTPTransport()
+        async with Client(local) as client:
+            with pytest.raises(ClientError):
+                await client.replicas.list()
+        remote = HttpConnection(url, "qd_key", transport=other, pace=QUICK, timeout=0.1)
+        async with Client(remote) as client:
+            with pytest.raises(RequestTimeoutError):
+                await client.replicas.list()
+    finally:
+        server.kill()
+        await server.wait()
+
+
+async def test_no_cookie_is_kept() -> None:
+    """They would be sent with every later request, and a server could add one with each answer."""
+    heads: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        cookie = b"Set-Cookie: a=1; Path=/\r\nSet-Cookie: b=2; Domain=127.0.0.1\r\n"
+        body = b'{"replicas": [], "total": 0}'
+        writer.write(
+            b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (cookie, len(body), body)
+        )
+        writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        async with Client(HttpConnection(url, "qd_key", pace=QUICK)) as client:
+            for _ in range(2):
+                with pytest.raises(ProtocolError):
+                    await client.replicas.list()
+    assert len(heads) == 2 and not [head for head in heads if b"cookie" in head.lower()]
 
 
 async def test_an_endless_error_is_still_one() -> None:

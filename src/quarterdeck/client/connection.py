@@ -5,6 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import ExitStack, aclosing, asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -45,6 +46,9 @@ MESSAGE_CHARACTERS = 64 << 20
 """Longest message of an event stream."""
 DOWNLOAD_BYTES = 16 << 30
 """Most bytes of an answer that is passed on in parts."""
+
+SMALL_BYTES = 1 << 20
+"""Most bytes of a request's body that the limit for one write is enough for."""
 
 LOCAL_URL = "http://localhost"
 """Base URL where the address is a unix socket."""
@@ -236,8 +240,7 @@ class HttpConnection(AsyncResource):
 
     @asynccontextmanager
     async def _streamed(self, request: httpx.Request) -> AsyncGenerator[httpx.Response]:
-        with mapped(self.endpoint):
-            response = await self._client().send(request, stream=True)
+        response = await self._sent(request)
         try:
             self._check_encoding(response)
             if response.status_code != 200:
@@ -344,8 +347,7 @@ class HttpConnection(AsyncResource):
             await asyncio.sleep(wait)
 
     async def _once(self, request: httpx.Request) -> tuple[httpx.Headers, bytes]:
-        with mapped(self.endpoint):
-            response = await self._client().send(request, stream=True)
+        response = await self._sent(request)
         try:
             self._check_encoding(response)
             if response.is_success:
@@ -358,6 +360,21 @@ class HttpConnection(AsyncResource):
             raise api_error(response.status_code, response.headers, await self._error(response))
         finally:
             await response.aclose()
+
+    async def _sent(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; return the answer once its head is there.
+
+        The limits of the HTTP library start again with each part, so interim answers could come for ever.
+        """
+        limits = request.extensions["timeout"]
+        small = int(request.headers.get("Content-Length", 0)) <= SMALL_BYTES
+        seconds = 2 * limits["connect"] + limits["write"] + limits["read"] if small else None
+        with mapped(self.endpoint):
+            try:
+                async with asyncio.timeout(seconds):
+                    return await self._client().send(request, stream=True)
+            except TimeoutError as e:
+                raise httpx.ReadTimeout("No answer.") from e
 
     def _request(
         self,
@@ -395,6 +412,7 @@ class HttpConnection(AsyncResource):
             timeout=self._timeout,
             transport=self._transport or self._network(),
             limits=LIMITS,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
         return self._opened
 

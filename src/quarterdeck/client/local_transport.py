@@ -20,6 +20,8 @@ import httpx
 READ_BYTES = 64 << 10
 HEAD_BYTES = 100 << 10
 """Most bytes of an answer's head."""
+MOST_INTERIM = 32
+"""Most interim answers, such as 103, before an answer: reading them without end would stop the event loop."""
 
 
 class LocalTransport(httpx.AsyncBaseTransport):
@@ -129,9 +131,10 @@ class _Connection:
 
     async def head(self) -> h11.Response:
         """Return the head of the answer."""
-        while not isinstance(event := await self._next(), h11.Response):
-            pass
-        return event
+        for _ in range(MOST_INTERIM + 1):
+            if isinstance(event := await self._next(), h11.Response):
+                return event
+        raise httpx.RemoteProtocolError("Too many interim answers.")
 
     async def body(self) -> AsyncGenerator[bytes]:
         """Yield the body of the answer in parts."""
