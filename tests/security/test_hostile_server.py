@@ -5,7 +5,7 @@ import gzip
 import resource
 import sys
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
 from itertools import chain, repeat
@@ -89,10 +89,9 @@ async def test_an_endless_answer_is_an_error_and_costs_little(case: int) -> None
     assert peak() - before < 320
 
 
-@pytest.mark.parametrize("interim", ["100 Continue", "103 Early Hints\r\nLink: </x>"])
-async def test_endless_interim_answers_are_an_error(interim: str) -> None:
-    """The server is a process of its own: one of the same loop would let it go on."""
-    answers = f"HTTP/1.1 {interim}\r\n\r\n".encode() * 1_000
+@asynccontextmanager
+async def flooding(head: bytes, flood: bytes) -> AsyncGenerator[str]:
+    """A server in a process of its own: one in the same loop would let it go on."""
     program = f"""
 import socket
 listening = socket.create_server(("127.0.0.1", 0))
@@ -101,8 +100,9 @@ while True:
     connection, _ = listening.accept()
     connection.recv(65536)
     try:
+        connection.sendall({head!r})
         while True:
-            connection.sendall({answers!r})
+            connection.sendall({flood!r} * 1000)
     except OSError:
         connection.close()
 """
@@ -110,19 +110,48 @@ while True:
         sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE
     )
     assert server.stdout is not None
-    url = f"http://127.0.0.1:{int(await server.stdout.readline())}"
     try:
-        local, other = HttpConnection(url, "qd_key", pace=QUICK), httpx.AsyncHTTPTransport()
-        async with Client(local) as client:
+        yield f"http://127.0.0.1:{int(await server.stdout.readline())}"
+    finally:
+        server.kill()
+        await server.wait()
+
+
+@pytest.mark.parametrize("interim", [b"100 Continue", b"103 Early Hints\r\nLink: </x>"])
+async def test_endless_interim_answers_are_an_error(interim: bytes) -> None:
+    async with flooding(b"", b"HTTP/1.1 %b\r\n\r\n" % interim) as url:
+        async with Client(HttpConnection(url, "qd_key", pace=QUICK)) as client:
             with pytest.raises(ClientError):
                 await client.replicas.list()
+        other = httpx.AsyncHTTPTransport()
         remote = HttpConnection(url, "qd_key", transport=other, pace=QUICK, timeout=0.1)
         async with Client(remote) as client:
             with pytest.raises(RequestTimeoutError):
                 await client.replicas.list()
-    finally:
-        server.kill()
-        await server.wait()
+
+
+async def test_an_endless_stream_leaves_turns_to_others() -> None:
+    """The cockpit's keys wait in the same loop."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with (
+        flooding(head, b"id: 1\ndata: {}\n\n") as url,
+        HttpConnection(url, "qd_key", pace=QUICK) as connection,
+        connection.listen("/v1/automations/events") as messages,
+    ):
+        waiting, seen = asyncio.create_task(other()), 0
+        async for _ in messages:
+            if (seen := seen + 1) == 50_000:  # ten reads
+                break
+        waiting.cancel()
+    assert turns >= 5
 
 
 async def test_no_cookie_is_kept() -> None:

@@ -146,6 +146,7 @@ class _Connection:
             while (event := self._protocol.next_event()) is h11.NEED_DATA:
                 async with asyncio.timeout(self._read_seconds):
                     data = await self._loop.sock_recv(self._socket, READ_BYTES)
+                await asyncio.sleep(0)  # what has come is read at once, and others want their turn
                 if not data and self._protocol.their_state is h11.SEND_RESPONSE:
                     raise httpx.RemoteProtocolError(
                         "Server disconnected without sending a response."
