@@ -310,3 +310,15 @@ async def test_what_a_killed_service_had_in_hand_is_removed(bench, checkout):
     await bench.driver.isolation()
     await bench.connect(checkout)
     assert [directory.exists() for directory in (*trials, *mirrors)] == [False, True] * 2
+
+
+@pytest.mark.parametrize("name", ["status.jsonl", "sandbox.json", "run/engine.log"])
+async def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(bench, name):
+    """As a damaged disk may leave it: opening one for writing waits for a reader, which never comes."""
+    workspace = await bench.provision()
+    path = bench.home.workspaces / workspace / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    await bench.driver.start(workspace)
+    assert await bench.driver.alive(workspace)

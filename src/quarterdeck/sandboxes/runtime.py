@@ -116,7 +116,8 @@ class Runtime:
     ) -> None:
         engine = [*self.engine, "--run-dir", confinement.layout(places).run_dir]
         spec = await asyncio.to_thread(self._describe, places, confinement, engine, size)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+        places.status.unlink(missing_ok=True)  # a damaged one may be a pipe
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         status = os.open(places.status, flags, 0o600)
         try:
             outer = await self.fork_server.start(spec, log_file, status)
