@@ -1,6 +1,7 @@
 """Search in all chats, and going to what was found."""
 
 from datetime import datetime
+from uuid import UUID
 
 import pytest
 
@@ -9,7 +10,9 @@ from quarterdeck.store.signals import TranscriptChanged
 from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.wire.chats import SendMessage
+from quarterdeck.wire.search import SearchHit
 from tests.support.waiting import eventually
+from tests.tui_shell.frozen import START, FrozenCockpit, screen_text
 from tests.tui_shell.live import Installation
 
 
@@ -58,6 +61,34 @@ async def test_a_text_is_found_and_shown_in_its_chat(
         await desk.see("Search in all chats")
         await desk.press("escape")
         await desk.miss("Search in all chats")
+
+
+async def test_names_of_replicas_are_a_column(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("fix-login", "a", "long-" * 10)
+
+    async def search(_: str) -> list[SearchHit]:
+        return [
+            SearchHit(
+                workspace_id=frozen.add(name).id,
+                workspace_name=name,
+                chat_id=UUID(int=1),
+                ts=START,
+                role="user",
+                history_index=0,
+                excerpt="the needle",
+                matches=[],
+            )
+            for name in names
+        ]
+
+    monkeypatch.setattr(frozen.app_state.commands, "search", search)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("f3", *"needle")
+        await eventually(lambda: screen_text(frozen).count("> the needle") == len(names))
+        lines = [line for line in screen_text(frozen).splitlines() if "> the needle" in line]
+        assert len({line.index("> the needle") for line in lines}) == 1, lines
 
 
 @pytest.mark.long

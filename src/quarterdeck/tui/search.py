@@ -7,6 +7,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from textual import on, work
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
@@ -21,7 +22,7 @@ from quarterdeck.tui.actions import KeyContext, prompt_bindings
 from quarterdeck.tui.fuzzy import FuzzyMatch
 from quarterdeck.tui.kit.dialogs import Dialog
 from quarterdeck.tui.palette import PaletteChoices, PaletteEntry, main_screen
-from quarterdeck.tui.text import when
+from quarterdeck.tui.text import fit, when
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.wire.search import SearchHit
 
@@ -112,12 +113,19 @@ class SearchScreen(Dialog[SearchHit | None]):
         choices = self.query_one(PaletteChoices)
         hits.sort(key=lambda hit: hit.ts, reverse=True)
         chosen = choices.chosen.hit if choices.chosen is not None else None
-        choices.show([self._entry(hit) for hit in hits])
+        names = [self._replica_name(hit) for hit in hits]
+        room = min(max(map(cell_len, names)), self.size.width // 4)
+        choices.show(
+            [self._entry(hit, fit(name, room)) for hit, name in zip(hits, names, strict=True)]
+        )
         at = next((n for n, hit in enumerate(hits) if hit is chosen), 0)
         choices.move(at)
 
-    def _entry(self, hit: SearchHit) -> tuple[PaletteEntry, FuzzyMatch]:
+    def _replica_name(self, hit: SearchHit) -> str:
         state = self._services.get(hit.workspace_id)
+        return name_line(state.full_name if state is not None else hit.workspace_name)
+
+    def _entry(self, hit: SearchHit, name: str) -> tuple[PaletteEntry, FuzzyMatch]:
         lead = f"{SIGNS[hit.role]} "
         places = tuple(
             place + len(lead) for begin, end in hit.matches for place in range(begin, end)
@@ -125,7 +133,7 @@ class SearchScreen(Dialog[SearchHit | None]):
         entry = PaletteEntry(
             lead + one_line(hit.excerpt),
             when(hit.ts, datetime.now(UTC)),
-            name_line(state.full_name if state is not None else hit.workspace_name),
+            name,
             hit=hit,
         )
         return entry, FuzzyMatch(0, places)
