@@ -408,3 +408,22 @@ async def test_m_goes_to_the_composer_whatever_tab_is_shown(frozen: FrozenCockpi
         await eventually(lambda: type(frozen.focused).__name__ == "Composer", "the composer")
         await pilot.press(*"hi")
         assert frozen.screen.query_one(Composer).text == "hi"
+
+
+async def test_lines_of_the_first_start_that_name_a_key_are_clicked(frozen: FrozenCockpit) -> None:
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        for words, opened in (
+            ("Create replica", "New replica"),
+            ("Press n to create", "New replica"),
+            ("Keys of this screen", "Create a replica"),
+        ):
+            await eventually(lambda words=words: words in screen_text(frozen))
+            lines = screen_text(frozen).splitlines()
+            y = next(n for n, line in enumerate(lines) if words in line)
+            await pilot.click(offset=(lines[y].index(words), y))
+            await eventually(lambda opened=opened: opened in screen_text(frozen))
+            await pilot.press("escape")
+            await eventually(lambda: isinstance(frozen.screen, MainScreen))
+        await pilot.click(offset=(lines[y].index(words), y - 7))  # a line without a key
+        await pilot.pause()
+        assert isinstance(frozen.screen, MainScreen)

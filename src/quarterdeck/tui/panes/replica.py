@@ -5,6 +5,7 @@ one stays meanwhile: one picture is sent, not an empty one and then a full one.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,10 @@ from uuid import UUID
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Click
 from textual.message import Message
+from textual.style import Style as ContentStyle
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
@@ -34,7 +38,7 @@ from quarterdeck.store.signals import (
     TranscriptChanged,
 )
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import keyed
+from quarterdeck.tui.actions import PALETTE, action_named, keyed, shown_key
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane, kind_of, tabs_beside
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
@@ -249,6 +253,10 @@ FIRST_START = """Run and supervise coding agents in sandboxes.
 
 Quitting never stops an agent: qd comes back here."""
 
+_KEY = re.compile(r"\{([a-z.-]+)\}")
+ACTION = "action"
+"""The style of a line has its action by this name."""
+
 
 def agents_words(usable: Sequence[str], others: int) -> str:
     """Return the agents of the hint, on as many lines as fit beside its labels in 80 columns."""
@@ -262,6 +270,29 @@ def agents_words(usable: Sequence[str], others: int) -> str:
         else:
             lines[-1] = f"{lines[-1]} {word}".strip()
     return f"\n{INDENT}".join(lines)
+
+
+def first_start(hint: str) -> Content:
+    """Return the hint of the first start; a line that begins with a key has the action of it."""
+    lines: list[str | Content] = []
+    for line in hint.splitlines(keepends=True):
+        found = _KEY.match(line)
+        if found is None:
+            lines.append(line)
+            continue
+        action = action_named(found[1])
+        key = shown_key(action) or PALETTE
+        words = Content.assemble((key, "bold $text-accent"), line[found.end() :])
+        lines.append(words.stylize(ContentStyle.from_meta({ACTION: action.method})))
+    return Content.assemble(*lines)
+
+
+class Words(Static):
+    """A text in the place of a replica. A click on a line with an action carries it out."""
+
+    async def on_click(self, event: Click) -> None:
+        if (action := event.style.meta.get(ACTION)) is not None:
+            await self.screen.run_action(action)
 
 
 class ReplicaHolder(Vertical):
@@ -316,8 +347,8 @@ class ReplicaHolder(Vertical):
         where = one_line(str(directory)) if directory else "from a path or git URL"
         if len(where) > LONGEST_PATH:
             where = f"…{where[-LONGEST_PATH:]}"
-        words = keyed(FIRST_START).replace("{directory}", where)
-        self._put_words(words.replace("{agents}", "…"))
+        words = FIRST_START.replace("{directory}", where)
+        self._put_words(first_start(words.replace("{agents}", "…")))
         try:
             agents = await self._services.current.chat_commands.agents()
         except ClientError as error:
@@ -325,9 +356,9 @@ class ReplicaHolder(Vertical):
         else:
             usable = [one_line(agent.id) for agent in agents if agent.available]
             found = agents_words(usable, len(agents) - len(usable))
-        self._put_words(words.replace("{agents}", found))
+        self._put_words(first_start(words.replace("{agents}", found)))
 
-    def _put_words(self, text: str) -> None:
+    def _put_words(self, text: str | Content) -> None:
         for words in self.query("#words").results(Static):
             words.update(text)
 
@@ -471,4 +502,4 @@ class ReplicaHolder(Vertical):
 
 
 def _words(text: str) -> Static:
-    return Static(text, id="words", markup=False)
+    return Words(text, id="words", markup=False)

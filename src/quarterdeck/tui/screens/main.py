@@ -203,6 +203,7 @@ class MainScreen(CommandScreen):
         self.listing.set_view(services.list_view, names, several=several)
         self.listing.table = self._in_table
         self.listing.empty = welcome if services.listed else ""
+        self.listing.empty_action = "everything" if states else "new_replica"
         self.listing.show(services.filtered(states), sort=sort)
         self.listing.unmark(self.listing.marked - {state.id for state in states})
         self._beside.show_hint()

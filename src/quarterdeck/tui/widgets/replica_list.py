@@ -126,6 +126,8 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
 
     empty: reactive[str] = reactive("")
     """Shown when there are no rows."""
+    empty_action = ""
+    """The action of the screen that a click on that text carries out."""
 
     class ColumnChosen(Message):
         """The title of a column was clicked."""
@@ -372,8 +374,11 @@ class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
         if self.selected is not None:
             self.post_message(self.Opened(self.selected))
 
-    def on_click(self, event: Click) -> None:
+    async def on_click(self, event: Click) -> None:
         self._unread = set()
+        if not self._lines and self.empty:
+            await self.screen.run_action(self.empty_action)
+            return
         if event.y < self._top:
             if (key := column_at(event.x, self._width, several=self._several)) is not None:
                 self.post_message(self.ColumnChosen(key))
