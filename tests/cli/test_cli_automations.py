@@ -119,7 +119,8 @@ def test_one_from_options_is_listed_shown_switched_and_removed(qd, refused, deck
 
 
 def test_what_is_wrong_is_named(refused, tmp_path: Path):
-    assert "prompt: " in refused("create", "x", "--env", "global")[1]
+    prompt = "prompt: required.\n    Give it with --prompt or --prompt-file, or in --file."
+    assert prompt in refused("create", "x", "--env", "global")[1]
     whole = ("create", "x", "--env", "global", "--prompt", "p")
     code, told = refused(*whole, "--cron", "61 * * * *")
     assert code == 1 and "triggers.0.config.schedule" in told

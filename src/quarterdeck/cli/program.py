@@ -182,6 +182,30 @@ def program(ctx: click.Context, plain: bool) -> None:
     ctx.exit(open_cockpit(common.profile))
 
 
+TEXT_OPTIONS = ("message", "objective", "prompt", "title", "source")
+"""Options for what is often given as one argument more, by their parameter."""
+TEXTS = frozenset({"message", "prompt", "title"})
+"""Arguments that are often given as several words."""
+
+
+def _step(error: click.UsageError) -> str:
+    """Return where words that the command does not expect belong; else nothing."""
+    command = error.ctx.command if error.ctx is not None else None
+    if command is None:
+        return ""
+    arguments = [one for one in command.params if isinstance(one, click.Argument)]
+    if isinstance(error, click.NoSuchOption):
+        starts = any((one.metavar or "").startswith("-- ") for one in arguments)
+        return "Put -- before the command and its options." if starts else ""
+    if not error.message.startswith("Got unexpected extra argument"):
+        return ""
+    if arguments and arguments[-1].name in TEXTS:
+        return "Put a text of several words in quotes."
+    options = {one.name: one for one in command.params if isinstance(one, click.Option)}
+    option = next((options[name] for name in TEXT_OPTIONS if name in options), None)
+    return f"Did you mean {'/'.join(option.opts)}? {option.help or ''}".strip() if option else ""
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one verb.
 
@@ -195,6 +219,8 @@ def _run(arguments: Sequence[str]) -> object:
     try:
         return program.main(list(arguments), prog_name="qd", standalone_mode=False, obj=Common())
     except click.ClickException as e:
+        if isinstance(e, click.UsageError) and (step := _step(e)):
+            e = click.UsageError(f"{e.message.removesuffix('.')}. {step}", e.ctx)
         e.show()
         return Exit.USAGE
     except click.Abort:

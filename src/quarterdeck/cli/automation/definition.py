@@ -68,6 +68,13 @@ async def _trigger_with_ids(client: "Client", trigger: dict[str, Any]) -> dict[s
     return {**trigger, "config": {**config, "repository_ids": ids}}
 
 
+GIVEN_BY = {
+    "name": "Give it as an argument, or in --file.",
+    "prompt": "Give it with --prompt or --prompt-file, or in --file.",
+}
+"""How what an automation needs is given."""
+
+
 def _validated(model: type[Body], settings: Mapping[str, Any], source: str | None) -> Body:
     """Return a request body.
 
@@ -84,7 +91,8 @@ def _validated(model: type[Body], settings: Mapping[str, Any], source: str | Non
         parts = e.errors(include_url=False, include_input=False)[0]["loc"]
         place = ".".join(map(str, _without_trigger_type(parts)))
         message = f"{first_error(e, place.replace('environment_id', 'environment'))}."
-        raise UsageError(f"{source}: {message}" if source else message) from e
+        step = GIVEN_BY.get(place) if e.errors()[0]["type"] == "missing" else None
+        raise UsageError(f"{source}: {message}" if source else message, step) from e
 
 
 def _without_trigger_type(parts: tuple[int | str, ...]) -> tuple[int | str, ...]:
