@@ -1,5 +1,6 @@
 """The verbs on canvas, files and previews: the real program, service and engine."""
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.cli.errors import FailedError
+from quarterdeck.cli.replica import files
 from quarterdeck.cli.replica.files import _output_file
 from tests.support.disks import limited_files
 
@@ -44,6 +46,23 @@ def test_what_is_no_text_goes_to_disk_only(deck: Any, tmp_path: Path) -> None:
     refused = deck.qd("replica", "canvas", "put", "probe", str(large))
     assert refused.code == 1 and "too large" in refused.err
     assert deck.qd("replica", "canvas", "put", "probe", str(tmp_path / "none")).code == 2
+
+
+def test_a_place_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with pytest.raises(FailedError, match="No such file") as missing:
+        _output_file("text", None, tmp_path / "no where" / "x")
+    assert missing.value.next_step == f"Create its directory: mkdir -p '{tmp_path}/no where'"
+    monkeypatch.setattr(files, "write_file", refuse)
+    with pytest.raises(FailedError, match="x cannot be written: Permission denied") as refused:
+        _output_file("text", None, tmp_path / "x")
+    assert refused.value.next_step == (
+        f"You cannot create files in {tmp_path}: give another --output."
+    )
 
 
 def test_a_full_disk_keeps_what_the_file_had(tmp_path: Path) -> None:

@@ -44,7 +44,6 @@ async def failure(home: Path, address: str = "ssh://build-1") -> SandboxError:
         ("Host build-1\n  Port abc\n", "Invalid Port"),
         ('Host build-1\n  User "abc\n', "No closing quotation"),
         (f"{HOST}  IdentityFile ~/.ssh/broken\n", "Invalid PEM data"),
-        (f"{HOST}  IdentityFile ~/.ssh/missing\n", ".ssh/missing"),
     ],
 )
 async def test_a_configuration_that_cannot_be_used_is_named(
@@ -54,6 +53,14 @@ async def test_a_configuration_that_cannot_be_used_is_named(
     error = await failure(tmp_path)
     assert "ssh://build-1: ~/.ssh/config or a file" in str(error)
     assert not isinstance(error, EngineAwayError) and details in (error.details or "")
+
+
+async def test_a_key_that_is_missing_is_named(settings: Path, tmp_path: Path) -> None:
+    (settings / "config").write_text(f"{HOST}  IdentityFile ~/.ssh/missing\n")
+    error = await failure(tmp_path)
+    missing = f"ssh://build-1: {settings}/missing cannot be read: No such file or directory."
+    assert missing in str(error) and "IdentityFile" in str(error)
+    assert not isinstance(error, EngineAwayError)
 
 
 def test_the_service_says_what_is_wrong(settings: Path) -> None:

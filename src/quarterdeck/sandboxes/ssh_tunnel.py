@@ -139,9 +139,13 @@ class SshTunnel:
         return await asyncssh.connect(options.host, options=options, known_hosts=trusted)
 
     def _misconfigured(self, error: Exception) -> SandboxError:
-        return SandboxError(
-            f"{self._address}: ~/.ssh/config or a file that it names cannot be used.", str(error)
-        )
+        why = "~/.ssh/config or a file that it names cannot be used."
+        if isinstance(error, OSError) and error.filename is not None:
+            why = (
+                f"{error.filename} cannot be read: {error.strerror}. Correct ~/.ssh/config, such as its "
+                f"IdentityFile, or create the file."
+            )
+        return SandboxError(f"{self._address}: {why} Try: ssh {self._host}.", str(error))
 
     async def close(self) -> None:
         """Disconnect."""

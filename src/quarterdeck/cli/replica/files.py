@@ -1,6 +1,8 @@
 """`qd replica files` and `canvas`: files of the repositories, and those that agents produce."""
 
 import base64
+import errno
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -64,15 +66,20 @@ def _output_file(content: str | None, encoded: str | None, output: Path | None) 
     """
     if output is not None:
         data = _decoded(content, encoded)
+        target = output.resolve()
         try:
             if output.exists() and not output.is_file():  # such as a pipe
                 output.write_bytes(data)
             else:
-                target = output.resolve()
                 mode = target.stat().st_mode & 0o777 if target.exists() else None
                 write_file(target, data, mode=mode, durable=False)
         except OSError as e:
-            raise FailedError(f"{output} cannot be written: {e.strerror or e}.") from e
+            step = None
+            if isinstance(e, FileNotFoundError):
+                step = f"Create its directory: mkdir -p {shlex.quote(str(target.parent))}"
+            elif e.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                step = f"You cannot create files in {target.parent}: give another --output."
+            raise FailedError(f"{output} cannot be written: {e.strerror or e}.", step) from e
         print_message(f"{len(data)} bytes are in {output}.")
     elif content is None:
         raise FailedError("Not a text file.", "Write it to disk with: --output FILE.")
