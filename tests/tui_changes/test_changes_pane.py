@@ -198,6 +198,28 @@ async def test_several_lines_are_one_comment(frozen: FrozenCockpit) -> None:
         assert (comment.side, comment.start, comment.end) == (DiffSide.NEW, 4, 5)
 
 
+async def test_lines_are_chosen_by_dragging_the_mouse_over_them(frozen: FrozenCockpit) -> None:
+    review = changing(frozen, LOGIN)
+    async with frozen.run_test(size=WIDE) as pilot:
+        reading = Reading(frozen, pilot)
+        await reading.open()
+        view = reading.pane.view
+        rows = [view._document_row(view._cursor)]
+        for line in ("def login(name, limit=30):", "def login(name, limit=3):"):
+            await to(reading, line)
+            rows.append(view._document_row(view._cursor) - int(view.scroll_offset.y))
+        await pilot.mouse_down(view, offset=(20, rows[2]))
+        await pilot.hover(view, offset=(24, rows[1]))
+        await pilot.mouse_up(view, offset=(24, rows[1]))
+        await reading.see("selecting lines")
+        await reading.press("c", *"No", "enter")
+        assert [comment.quoted for comment in review.comments] == [
+            ["-def login(name, limit=3):", "+def login(name, limit=30):"]
+        ]
+        await pilot.click(view, offset=(20, rows[0]))
+        assert not view.marking
+
+
 @pytest.mark.long
 async def test_a_comment_follows_its_line_and_is_outdated_without_it(
     frozen: FrozenCockpit,

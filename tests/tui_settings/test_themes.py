@@ -178,6 +178,22 @@ async def drag(pilot: Pilot[int], start: tuple[int, int], end: tuple[int, int]) 
     await pilot.pause()
 
 
+async def test_text_that_is_selected_by_mouse_is_copied_once(tmp_path: Path) -> None:
+    app = cockpit(tmp_path, Options())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await eventually(lambda: "fix-login" in screen_text(app))
+        await pilot.press("j")
+        await eventually(lambda: "pytest -q" in screen_text(app))
+        await pilot.pause()
+        region = app.screen.query_one("TranscriptView").region
+        await drag(pilot, (region.x + 2, region.y + 1), (region.x + 30, region.bottom - 3))
+        await eventually(lambda: app.clipboard == app.screen.get_selected_text() != "")
+        app.copy_to_clipboard("mine")
+        await pilot.click(offset=(region.x + 4, region.y + 2))
+        await pilot.pause()
+        assert not app.screen.selections and app.clipboard == "mine"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
 async def test_text_that_is_selected_by_mouse_can_be_read(tmp_path: Path, theme: str) -> None:

@@ -40,6 +40,12 @@ def _copied(item: Item) -> int:
 class ChangesView(ChangesWindow):
     """Shows the changes of a `Review`, with navigation."""
 
+    ALLOW_SELECT = False  # dragging chooses lines
+    _pressed: ItemAddress | None = None
+    """Where the mouse was pressed, while it is."""
+    _dragged = False
+    """Whether the last press was dragged."""
+
     # moving
 
     def move(self, steps: int) -> None:
@@ -201,10 +207,36 @@ class ChangesView(ChangesWindow):
             return ""
         return text_of(section, [] if whole else self._chosen(), None if whole else self.comment)
 
+    # by mouse
+
+    def _under(self, event: events.MouseEvent) -> ItemAddress | None:
+        found = self._document.locate(event.y + self.scroll_offset.y)
+        return found[0] if found else None
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._pressed, self._dragged = self._under(event), False
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Select the lines over which the mouse is dragged."""
+        found = self._under(event)
+        if self._pressed is None or found is None or (found == self._pressed and not self._dragged):
+            return
+        if not self._dragged:
+            self._mark = None
+            self._go(self._pressed)
+            self.mark()
+            self._dragged = True
+        self._go(found)
+
+    def on_mouse_up(self) -> None:
+        self.release_mouse()
+        self._pressed = None
+
     def on_click(self, event: Click) -> None:
         """Move the cursor; clicking the head under the cursor opens or folds it."""
         found = self._document.locate(event.y + self.scroll_offset.y)
-        if found is None:
+        if found is None or self._dragged:
             return
         again = found[0] == self._cursor
         self._go(found[0])
