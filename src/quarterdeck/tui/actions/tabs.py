@@ -254,7 +254,7 @@ TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         ),
         Action("terminal.new", "c", "", "New terminal", "new"),
         Action("terminal.next", "n", "", "Next terminal", "next"),
-        Action("terminal.close", "x", "", "Close the terminal", "close"),
+        Action("terminal.close", "x", "", "Close the terminal (asks first)", "close"),
         Action("terminal.split-below", "quotation_mark", "split(False)", _SPLIT_BELOW, "split"),
         Action("terminal.split-beside", "percent_sign", "split(True)", _SPLIT_BESIDE),
         Action("terminal.other", "o", "other_terminal", "Go to the other terminal of a split"),

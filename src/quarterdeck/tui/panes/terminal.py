@@ -33,6 +33,7 @@ from quarterdeck.tui.panes.terminal_reading import (
     OPENING,
     TerminalPrompt,
     TerminalReader,
+    ask_to_close,
     ended_words,
     failed_words,
     inactive_words,
@@ -403,8 +404,7 @@ class TerminalPane(TabPane, TakesKeys):
 
     @work(group="sessions")
     async def _close_current(self) -> None:
-        key = self._switcher.current
-        if key is None or key not in self._terminals:
+        if (key := self._switcher.current) is None or key not in self._terminals:
             return
         with hold_keys(self, "Closing the terminal"):
             async with self._work:
@@ -555,7 +555,7 @@ class TerminalPane(TabPane, TakesKeys):
             "terminal.new": self._open_new,
             "terminal.next": self._next,
             "terminal.previous": lambda: self._next(-1),
-            "terminal.close": self._close_current,
+            "terminal.close": lambda: ask_to_close(self, self._close_current),
             "terminal.find": self._reader.find,
             "terminal.read": self._reader.start,
             "terminal.link": self._reader.newest_link,

@@ -5,6 +5,7 @@ TERMINAL --prefix--> TERMINAL_COMMAND --find--> TERMINAL_FIND --enter--> TERMINA
                           `----link------> TERMINAL_LINK <-----------open-------'
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -12,6 +13,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.events import Key
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input
 
 from quarterdeck.store.replicas import ReplicaState
@@ -132,6 +134,18 @@ def inactive_words(state: ReplicaState) -> str:
 
 
 LONGEST = 256
+
+
+def ask_to_close(asker: Widget, close: Callable[[], object]) -> None:
+    """Ask before a terminal and its programs are ended, and then do it."""
+    from quarterdeck.tui.kit.dialogs import ConfirmScreen
+
+    def answered(agreed: bool | None) -> None:
+        if agreed:
+            close()
+
+    question = ConfirmScreen("Close this terminal?", "The programs that run in it end.", "Close")
+    asker.app.push_screen(question, answered)
 
 
 class TerminalPrompt(Input, HasKeyContext):
