@@ -427,3 +427,19 @@ async def test_lines_of_the_first_start_that_name_a_key_are_clicked(frozen: Froz
         await pilot.click(offset=(lines[y].index(words), y - 7))  # a line without a key
         await pilot.pause()
         assert isinstance(frozen.screen, MainScreen)
+
+
+async def test_the_list_is_hidden_while_a_replica_has_the_focus(frozen: FrozenCockpit) -> None:
+    frozen.add("alpha").environment_read = True
+    async with frozen.run_test(size=(120, 30)) as pilot:
+        await eventually(lambda: bool(frozen.screen.query(Composer)), "the chat")
+        side, beside = frozen.screen.query_one("#side"), frozen.screen.query_one("#main")
+        await pilot.press("alt+z")
+        assert side.display and beside.size.width == 86
+        await pilot.press("m")
+        await eventually(lambda: beside.size.width == 120, "the whole width")
+        await pilot.press("escape")
+        await eventually(lambda: beside.size.width == 86, "the list beside it")
+        await pilot.press("m", "alt+z")
+        await eventually(lambda: beside.size.width == 86, "the list beside it")
+        assert type(frozen.focused).__name__ == "Composer"

@@ -63,6 +63,8 @@ async def test_a_second_terminal_below_in_a_small_window(live: Installation) -> 
         await desk.pilot.click(second)
         await eventually(lambda: second.has_focus, "the clicked one")
         await desk.see("[2 bash 2]")
+        await desk.press("ctrl+g", "z")
+        await eventually(lambda: second.size.width == 80, "the whole width")
         await desk.press("ctrl+g", "l")
         await eventually(lambda: desk.focus == "ReplicaListView")
     async with live.cockpit((80, 24), drafts) as desk:

@@ -177,6 +177,7 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         QUESTION,
         GET_CHANGES,
         Action("info.open", "o", "to_info", "Go to info panel (copy addresses)"),
+        Action("replica.zoom", "alt+z", "zoom", "Hide the list beside a replica (on / off)"),
         Action(
             "info.toggle", "f2", "toggle_info", "Toggle info panel (by itself from 150 columns)"
         ),

@@ -257,6 +257,7 @@ TERMINAL_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("terminal.close", "x", "", "Close the terminal (asks first)", "close"),
         Action("terminal.split-below", "quotation_mark", "split(False)", _SPLIT_BELOW, "split"),
         Action("terminal.split-beside", "percent_sign", "split(True)", _SPLIT_BESIDE),
+        Action("terminal.zoom", "z", "", "Hide the list beside the terminal (on / off)", "zoom"),
         Action("terminal.other", "o", "other_terminal", "Go to the other terminal of a split"),
         Action("terminal.alone", "exclamation_mark", "terminal_alone", "Undo the split"),
         SEARCH,

@@ -31,6 +31,7 @@ from quarterdeck.tui.panes.tabs import TabPane
 from quarterdeck.tui.panes.terminal_reading import (
     MOST_OPEN,
     OPENING,
+    RUN_ELSEWHERE,
     TerminalPrompt,
     TerminalReader,
     ask_to_close,
@@ -549,9 +550,6 @@ class TerminalPane(TabPane, TakesKeys):
         commands: dict[str, Callable[[], object]] = {
             "terminal.list": lambda: self.post_message(self.Left("list")),
             "terminal.chat": lambda: self.post_message(self.Left("chat")),
-            "terminal.next-waiting": lambda: self.app.call_later(
-                self.screen.run_action, "next_waiting"
-            ),
             "terminal.new": self._open_new,
             "terminal.next": self._next,
             "terminal.previous": lambda: self._next(-1),
@@ -561,16 +559,15 @@ class TerminalPane(TabPane, TakesKeys):
             "terminal.link": self._reader.newest_link,
             "terminal.rename": self._rename,
             "terminal.allow": self._allow_copy,
-            "terminal.palette": lambda: self.app.call_later(self.app.run_action, "palette"),
-            "terminal.help": lambda: self.app.call_later(self.screen.run_action, "help"),
             "terminal.split-beside": lambda: self.action_split(True),
             "terminal.split-below": lambda: self.action_split(False),
             "terminal.other": self.action_other_terminal,
             "terminal.alone": self.action_terminal_alone,
-            "terminal.search": lambda: self.app.call_later(self.app.run_action, "search"),
         }
         if command := commands.get(action):
             command()
+        elif action in RUN_ELSEWHERE:
+            self.app.call_later(self.screen.run_action, RUN_ELSEWHERE[action])
         elif action.removeprefix("terminal.").isdecimal():
             self._choose(int(action.removeprefix("terminal.")))
         elif is_prefix(key) and (view := self.current) is not None:

@@ -38,6 +38,16 @@ if TYPE_CHECKING:
     from quarterdeck.tui.panes.terminal import TerminalPane
 
 
+RUN_ELSEWHERE = {
+    "terminal.next-waiting": "next_waiting",
+    "terminal.zoom": "zoom",
+    "terminal.help": "help",
+    "terminal.palette": "app.palette",
+    "terminal.search": "app.search",
+}
+"""Actions after the prefix key that are the screen's or the application's."""
+
+
 def is_prefix(key: str) -> bool:
     """Return whether a key is the prefix key."""
     return key in keys_of(PREFIX)

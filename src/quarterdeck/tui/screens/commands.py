@@ -372,6 +372,12 @@ class CommandScreen(SettledLayout[None]):
         if await self.app.push_screen_wait(screen):
             self._carry_out(action, states)
 
+    def action_zoom(self) -> None:
+        """Hide the list while a replica has the focus, or no longer."""
+        self.toggle_class("zoomed")
+        if self.has_class("zoomed") and not self.has_class("in-pane"):
+            self.notify("The list is hidden while a replica has the focus.")
+
     def action_reconnect(self) -> None:
         self._services.reconnect_now()
 

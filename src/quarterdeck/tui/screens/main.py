@@ -79,7 +79,7 @@ class MainScreen(CommandScreen):
         }
         &.-narrow #side { width: 1fr; border-right: none; }
         &.-narrow #main { display: none; }
-        &.-narrow.in-pane #side { display: none; }
+        &.-narrow.in-pane #side, &.zoomed.in-pane #side { display: none; }
         &.-narrow.in-pane #main { display: block; }
         &.-wide #side { width: 34; }
         & InfoPanel { display: none; }
@@ -354,9 +354,10 @@ class MainScreen(CommandScreen):
     def _come_in(self, inside: bool = True) -> None:
         """Note which part has the focus, or is about to get it.
 
-        Only a narrow window is styled by it: there it fills the screen.
+        Only a narrow or zoomed window is styled by it: there it fills the screen.
         """
-        self.set_class(inside, "in-pane", update=self.has_class("-narrow"))
+        update = self.has_class("-narrow") or self.has_class("zoomed")
+        self.set_class(inside, "in-pane", update=update)
         self._show_table()
 
     @property
