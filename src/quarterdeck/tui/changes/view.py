@@ -223,11 +223,12 @@ class ChangesView(ChangesWindow):
         if self._pressed is None or found is None or (found == self._pressed and not self._dragged):
             return
         if not self._dragged:
-            self._mark = None
+            self._mark, self._dragged = None, True
             self._go(self._pressed)
             self.mark()
-            self._dragged = True
         self._go(found)
+        if self._mark is None:  # the press was on a head
+            self.mark()
 
     def on_mouse_up(self) -> None:
         self.release_mouse()
