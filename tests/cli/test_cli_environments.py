@@ -111,7 +111,8 @@ def test_parts_from_the_command_line(qd, refused, tmp_path):
     qd("env", "variables", "rm", "web", "A")
 
     qd("env", "files", "put", "web", "~/a/b", stdin="one\n")
-    qd("env", "files", "put", "web", "~/a/b", "--from", str(dotenv))
+    unquoted = str(Path("~/a/b").expanduser())
+    qd("env", "files", "put", "web", unquoted, "--from", str(dotenv))
     assert qd("env", "files", "cat", "web", "~/a/b") == dotenv.read_text()
     assert refused("env", "files", "put", "web", "/etc/x", stdin="x")[0] == 2
     assert refused("env", "files", "cat", "web", "~/none")[0] == 1

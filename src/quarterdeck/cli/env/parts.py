@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
@@ -249,12 +250,20 @@ def _shown_variable(variable: "EnvironmentVariable", reveal: bool) -> "Environme
 FILES = PartCommands["EnvironmentFile"](
     "file", "files", lambda client: client.environment_files, lambda file: [file.path]
 )
-path_argument = click.argument("path", metavar="PATH")
+
+
+def _in_home(_: click.Context, __: click.Parameter, path: str) -> str:
+    """Return a path of this machine's home, which the shell makes of an unquoted `~/`, with `~/` again."""
+    home = f"{Path.home()}/"
+    return f"~/{path.removeprefix(home)}" if path.startswith(home) else path
+
+
+path_argument = click.argument("path", metavar="PATH", callback=_in_home)
 
 
 @click.group(name="files")
 def files() -> None:
-    """Manage files that are written into replicas. PATH starts with ~/ (quote it)."""
+    """Manage files that are written into replicas. PATH is in the home, such as ~/.npmrc."""
 
 
 @files.command(name="ls")
@@ -296,7 +305,10 @@ def print_file(common: Common, environment: str, path: str) -> None:
 def write_file(
     common: Common, environment: str, path: str, source: str | None, name: str | None, empty: bool
 ) -> None:
-    """Create or replace a file."""
+    """Create or replace a file.
+
+    Such as: qd env files put global ~/.codex/config.toml --from ~/.codex/config.toml
+    """
     from quarterdeck.wire.environment_parts import ChangeFile, CreateFile
 
     create = CreateFile(path=path, content=require_content(read_text(source), empty), name=name)
