@@ -546,8 +546,7 @@ class MainScreen(CommandScreen):
         """Open one of `PAGES` over the list of replicas."""
         from quarterdeck.tui.screens.page import PAGES
 
-        page = PAGES[name](self._services.current, self.chosen)
-        self.app.push_screen(page, self._page_left)
+        self.app.push_screen(PAGES[name](self._services.current, self.chosen), self._page_left)
 
     def _page_left(self, to: UUID | None) -> None:
         self.listing.sort()
