@@ -3,16 +3,25 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from quarterdeck.engine.git import GitError, read_repository, run_git
-from quarterdeck.engine.git_operations import NOTE, CheckoutOperations, make_ready, read_diff
+from quarterdeck.engine.git_operations import (
+    NOTE,
+    CheckoutOperations,
+    MergeConflictError,
+    make_ready,
+    read_diff,
+)
+from quarterdeck.sandboxes.trees import remove_tree
 from quarterdeck.service.git import inside
 from quarterdeck.wire.git import GitCall, GitFailure
 from quarterdeck.wire.git_state import EngineRepository, GitDiff
+from tests.support.waiting import eventually
 
 IDENTITY = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org"}
 ENVIRONMENT = {
@@ -102,6 +111,102 @@ async def test_reading_leaves_the_index_to_agents(path: Path) -> None:
     assert index.lstat().st_ino == before
     await make_ready([repository], ENVIRONMENT)
     git(path, "diff-files", "--quiet")
+
+
+async def test_a_change_of_the_second_in_which_the_index_was_written_is_seen(path: Path) -> None:
+    kept = path / "kept"
+    begun, ended = 0, 1
+    while begun != ended:
+        begun = int(time.time())
+        kept.write_text("one\n")
+        git(path, "add", "kept")
+        kept.write_text("two\n")
+        ended = int(time.time())
+    await eventually(lambda: int(time.time()) > ended, "the next second")
+    assert "+two" in patch(path)
+    commit = await CheckoutOperations(path, ENVIRONMENT).checkpoint("turns/1", "A turn")
+    assert git(path, "show", f"{commit}:kept") == "two"
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "HEAD.lock",
+        "refs/heads/main.lock",
+        "refs/heads/a/b.lock",
+        "refs/stash.lock",
+        "packed-refs.new",
+        "worktrees/other/index.lock",
+    ],
+)
+async def test_locks_of_an_earlier_engine_are_removed(path: Path, lock: str) -> None:
+    repository = EngineRepository(id=uuid4(), name="tool", path=str(path), default_branch="main")
+    place = path / ".git" / lock
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.touch()
+    await make_ready([repository], ENVIRONMENT)
+    assert not place.exists()
+
+
+async def test_a_directory_of_any_depth_below_the_refs_is_no_error(path: Path) -> None:
+    repository = EngineRepository(id=uuid4(), name="tool", path=str(path), default_branch="main")
+    deep = first = path / ".git/refs/d"
+    while len(str(deep)) < 3000:
+        deep.mkdir()
+        deep /= "d"
+    await make_ready([repository], ENVIRONMENT)
+    remove_tree(first)  # pytest cannot
+
+
+async def test_an_unfinished_merge_is_made_ready(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    repository = EngineRepository(id=uuid4(), name="tool", path=str(path), default_branch="main")
+    conflict(path, "kept")
+    await make_ready([repository], ENVIRONMENT)
+    assert not caplog.records
+
+
+async def test_conflict_markers_are_found_whatever_the_user_configured(path: Path) -> None:
+    (path / "d\u00fc.txt").write_text("one\n")
+    git(path, "add", ".")
+    git(path, "commit", "-qm", "More")
+    git(path, "config", "grep.patternType", "fixed")
+    conflict(path, "d\u00fc.txt")
+    with pytest.raises(MergeConflictError) as refusal:
+        await CheckoutOperations(path, ENVIRONMENT).commit("Merged", None)
+    assert refusal.value.conflicts == ["d\u00fc.txt"]
+    (path / "d\u00fc.txt").write_text("both\n")
+    await CheckoutOperations(path, ENVIRONMENT).commit("Merged", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("rebase", "other"), "You have unstaged changes. error: Please commit or stash them."),
+        (("merge", "other"), "would be overwritten by merge: kept Please commit"),
+        (("checkout", "nowhere"), "pathspec 'nowhere' did not match"),
+    ],
+)
+async def test_a_refusal_is_what_git_said(path: Path, words: tuple[str, ...], reason: str) -> None:
+    git(path, "checkout", "-qb", "other")
+    (path / "kept").write_text("other\n")
+    git(path, "commit", "-qam", "Other")
+    git(path, "checkout", "-q", "main")
+    (path / "kept").write_text("two\n")
+    with pytest.raises(GitError) as refusal:
+        await run_git(path, ENVIRONMENT, *words)
+    assert reason in str(refusal.value)
+
+
+def conflict(path: Path, name: str) -> None:
+    """Begins a merge that changes the same line of a file as this branch."""
+    for branch, text in (("other", "other\n"), ("main", "main\n")):
+        git(path, "checkout", "-q", *(["-b"] if branch == "other" else []), branch)
+        (path / name).write_text(text)
+        git(path, "commit", "-qam", branch)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(path, "merge", "other")
 
 
 async def test_a_refresh_that_takes_too_long_leaves_no_lock(

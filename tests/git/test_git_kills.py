@@ -410,7 +410,8 @@ def test_an_agents_commit_that_was_killed_leaves_no_lock(
     assert "index.lock" in shop.run("ls .git; rm .git/hooks/pre-commit")
     if killed == "engine":
         os.kill(deck.engine(shop.id), signal.SIGKILL)
-        until(lambda: deck.run(shop.id, "true")["exit_code"] == 0, "the next engine")
+        exec = (f"/v1/replica/{shop.id}/exec", {"command": "true"})
+        until(lambda: deck.ask("POST", *exec).status_code == 200, "the next engine")
     else:
         shop.run("kill -9 -$(cat /tmp/pid)")
         answer = deck.ask("POST", f"{shop.path}/shop/commit", json={"message": "Two"})

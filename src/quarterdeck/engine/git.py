@@ -47,7 +47,11 @@ _STAT = re.compile(rb"(\d+) (insertion|deletion)")
 
 
 class GitError(Exception):
-    """git failed; the text is its last line."""
+    """git failed; the text says why. `status` is its exit status, if it ended by itself."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass
@@ -330,16 +334,25 @@ async def run_git(
     finally:
         await end_process(process)
     if process.returncode != 0:
-        raise GitError(_reason((complaint or b"").decode(errors="replace")))
+        reason = _reason((complaint or b"").decode(errors="replace"))
+        raise GitError(reason, process.returncode)
     return head + (output or b"")
 
 
+_FAILURES = ("error:", "fatal:")
+
+
 def _reason(complaint: str) -> str:
-    """Return why git refused, on one line: its last `error:` or `fatal:` with the files it lists, without advice."""
+    """Return why git refused, on one line: its last failures with the files that they list, without advice."""
     lines = [line.strip() for line in complaint.strip().splitlines()] or ["It refused."]
-    starts = [at for at, line in enumerate(lines) if line.startswith(("error:", "fatal:"))]
-    said = takewhile(bool, lines[starts[-1] if starts else -1 :][:_REASON_LINES])
-    return " ".join(line for line in said if line != "Aborting") or "It refused."
+    start = len(lines) - 1
+    failures = [at for at, line in enumerate(lines) if line.startswith(_FAILURES)]
+    for at in reversed(failures):
+        if at == failures[-1] or at == start - 1:
+            start = at
+    said = takewhile(bool, lines[start:][:_REASON_LINES])
+    kept = (line for line in said if line != "Aborting" and not line.startswith("hint:"))
+    return " ".join(kept) or "It refused."
 
 
 async def _first(process: asyncio.subprocess.Process, most: int) -> bytes:

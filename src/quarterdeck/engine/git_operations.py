@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from uuid import UUID
 
 from quarterdeck.engine.git import GitError, base_of, commit_time, read_commit, run_git
+from quarterdeck.local.git_locks import git_locks, remove_git_locks
 from quarterdeck.wire.git import Checkpoint, Checkpoints, Committed, PackHeader, Updated
 from quarterdeck.wire.git_state import CheckoutDiff, EngineRepository, GitCommit, RepositoryDiffs
 
@@ -100,20 +101,12 @@ async def git_path(path: Path, environment: Mapping[str, str], name: str) -> Pat
 
 
 def _copy(index: Path, own: Path) -> None:
-    """Copy an index; a repository without files has none."""
+    """Copy an index; a repository without files has none.
+
+    Its time is kept: git compares the content of files that were changed in the same second.
+    """
     with suppress(FileNotFoundError):
-        shutil.copyfile(index, own)
-
-
-def locks_in(directory: Path) -> list[Path]:
-    """Return the locks of processes that write in git's directory, and of killed ones."""
-    return [*directory.glob("*.lock"), *directory.glob("refs/heads/qd/*.lock")]
-
-
-def remove_locks(directory: Path) -> None:
-    """Remove the locks in git's directory. Nothing else may write there."""
-    for lock in locks_in(directory):
-        lock.unlink(missing_ok=True)
+        shutil.copy2(index, own)
 
 
 _READ = ("HEAD", "config", "index")
@@ -134,7 +127,8 @@ async def make_ready(
             await checkout.recover()
             if all((path / ".git" / name).is_file() for name in _READ):  # git waits for a pipe
                 try:
-                    await run_git(path, environment, "update-index", "-q", "--refresh")
+                    refresh = ("update-index", "-q", "--unmerged", "--refresh")
+                    await run_git(path, environment, *refresh)
                 finally:
                     await checkout.recover()  # it may have been killed at its time limit
         except (GitError, OSError) as error:
@@ -250,7 +244,7 @@ class CheckoutOperations:
                 raise GitError("Another commit, update or rewind is running.") from error
             file.seek(0)
             if unfinished := file.read():
-                remove_locks(note.parent)
+                remove_git_locks(note.parent)
                 await self._abort(unfinished)
             file.truncate(0)
             file.write(operation)
@@ -267,9 +261,9 @@ class CheckoutOperations:
             GitError, OSError: it is used, or cannot be removed.
         """
         directory = self._path / ".git"
-        if locks_in(directory):
+        if git_locks(directory):
             async with self._recoverable("rewind"):
-                remove_locks(directory)
+                remove_git_locks(directory)
 
     async def pack_branch(self, branch: str | None, base: str | None) -> None:
         """Print a `PackHeader`, then a pack of the commits that `origin` lacks.
@@ -320,8 +314,14 @@ class CheckoutOperations:
         if not (names := await self._conflicts()):
             return []
         chosen = ["--", *(f":(top,literal){name}" for name in names)]
-        output = await self._optional("grep", "-I", "-l", "--full-name", "-e", "^<<<<<<< ", *chosen)
-        return output.splitlines() if output else []
+        marks = ("grep", "-I", "-G", "-z", "-l", "--full-name", "-e", "^<<<<<<< ", *chosen)
+        try:
+            output = await self._git(*marks)
+        except GitError as error:
+            if error.status != 1:  # that it found nothing
+                raise
+            return []
+        return [os.fsdecode(name) for name in output.split(b"\0") if name]
 
     async def _abort(self, operation: str) -> None:
         names = {

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from quarterdeck.local.files import write_file
+from quarterdeck.local.git_locks import remove_git_locks
 from quarterdeck.local.processes import (
     ProcessRef,
     end_process,
@@ -421,13 +422,10 @@ def write_configuration(path: Path, environment: Mapping[str, str] = os.environ)
     write_file(path, "\n".join(lines) + "\n", mode=None, durable=False)
 
 
-_REMAINS = ("*.lock", "refs/**/*.lock", "gc.pid", "objects/pack/tmp_*", "objects/*/tmp_obj_*")
-"""What a git that is killed leaves in a bare repository."""
-
-
 def remove_remains(repository: Path) -> None:
-    """Remove locks and unfinished objects of a git that was killed. No other one may write there."""
-    for pattern in _REMAINS:
+    """Remove what a git that was killed left in a bare repository. No other one may write there."""
+    remove_git_locks(repository)
+    for pattern in ("objects/pack/tmp_*", "objects/*/tmp_obj_*"):
         for path in repository.glob(pattern):
             path.unlink(missing_ok=True)
 

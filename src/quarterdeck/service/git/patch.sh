@@ -29,6 +29,7 @@ if [ "$against" = head ]; then
     set -- HEAD "$@"
 else
     # A copy of the index: git writes it, and compares only files that it names. The copy is to name the new ones too.
+    # Its time is kept: a file of the same second is compared by its content.
     new=$(git ls-files --others --unmerged --exclude-standard "$@" | head -n 1)
     places=$(git rev-parse --path-format=absolute --git-path index --git-path objects) || exit
     { read -r index; read -r objects; } <<END
@@ -37,7 +38,7 @@ END
     aside=$(mktemp -d "${TMPDIR:-/tmp}/qd-index-XXXXXX") || exit
     trap 'rm -rf "$aside"' EXIT
     trap 'exit 1' HUP INT PIPE TERM
-    if [ -e "$index" ]; then cp "$index" "$aside/index" || exit; fi
+    if [ -e "$index" ]; then cp -p "$index" "$aside/index" || exit; fi
     export GIT_INDEX_FILE="$aside/index" GIT_OBJECT_DIRECTORY="$aside"
     export GIT_ALTERNATE_OBJECT_DIRECTORIES="$objects${GIT_ALTERNATE_OBJECT_DIRECTORIES:+:$GIT_ALTERNATE_OBJECT_DIRECTORIES}"
     if [ -n "$new" ]; then git add --intent-to-add -- . || exit; fi
