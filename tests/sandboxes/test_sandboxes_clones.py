@@ -183,8 +183,8 @@ async def test_the_way_out_of_a_damaged_mirror(bench, checkout, git):
         file.write_bytes(b"damaged")
     with pytest.raises(CloneError) as failed:
         await bench.provision(source)
-    assert f"move {mirror} away" in str(failed.value.details)
-    mirror.rename(mirror.with_name("aside"))
+    assert f"mirrors/{source.id} in its home, is damaged" in str(failed.value.details)
+    mirror.rename(bench.home.mirrors.with_name("aside"))
     await bench.provision(source)
     assert git("--git-dir", str(mirror), "log", "--format=%s", "-1", at=checkout)
     assert (earlier / ".git/objects/info/alternates").read_text().count(source.id)

@@ -2,7 +2,9 @@
 
 import json
 import os
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -250,7 +252,13 @@ async def test_another_key_is_refused_as_long_as_something_is_sealed(tmp_path: P
     home.master_key.write_text(f"{'A' if right[0] != 'A' else 'B'}{right[1:]}")
     with pytest.raises(ForeignDatabaseError, match=r"(?s)is not the one.*backup.*--new-key"):
         await start()
+    # An earlier version did not store whose the values are.
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute("DELETE FROM settings WHERE name = 'installation'")
+    with pytest.raises(ForeignDatabaseError, match=r"is not the one"):
+        await start()
     home.master_key.write_text(right)
+    await start()
     await start()
     home.master_key.unlink()
     await start(new_key=True)

@@ -207,6 +207,13 @@ async def test_a_lost_database_is_not_replaced_beside_replicas(
             pass
 
 
+async def test_what_is_no_replica_is_nothing_to_lose(tmp_path: Path) -> None:
+    """A volume of its own for the replicas has this."""
+    (tmp_path / "workspaces/lost+found").mkdir(parents=True)
+    async with opened(Home(tmp_path)):
+        pass
+
+
 async def test_replicas_that_the_database_does_not_know_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import threading
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -77,6 +78,10 @@ async def test_what_has_no_owner_becomes_the_homes(database: Database, new_works
     await database.write(run)
 
 
+def store_setting(connection: Connection, name: str, value: str) -> None:
+    connection.execute(insert(settings).values(name=name, value=value, revision=0))
+
+
 @pytest.mark.one_database
 async def test_a_home_that_has_lost_its_id_keeps_what_is_its_own(
     tmp_path: Path, new_workspace: Any
@@ -88,9 +93,11 @@ async def test_a_home_that_has_lost_its_id_keeps_what_is_its_own(
 
         def store(connection: Connection) -> None:
             for name, value in (("remove/a", old), (f"previews/port/{old}", "4711")):
-                connection.execute(insert(settings).values(name=name, value=value, revision=0))
+                store_setting(connection, name, value)
 
         await first.database.write(store)
+        stale = f"previews/port/{uuid4()}", "4712"  # of an id that was lost before
+        await first.database.write(lambda c: store_setting(c, *stale))
     home.id.unlink()
 
     def kept(connection: Connection) -> Any:
@@ -101,7 +108,8 @@ async def test_a_home_that_has_lost_its_id_keeps_what_is_its_own(
     for _ in range(2):
         async with open_service(home, driver, list) as again:
             assert again.home_id != old
-            assert await again.database.read(kept) == (True, [("a", "process")], 4711)
+            is_own, removals, port = await again.database.read(kept)
+            assert (is_own, removals) == (True, [("a", "process")]) and port in (4711, 4712)
 
 
 async def test_the_service_that_answers_is_told(

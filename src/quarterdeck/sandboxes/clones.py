@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
@@ -137,7 +138,7 @@ class Provisioner:
             await asyncio.to_thread(part.rename, places.files / directory)
         except SourceGitError as e:
             full = await asyncio.to_thread(_is_full, places.parts)
-            raise _failure(source, self.mirrors.path(source.id), str(e), full) from e
+            raise _failure(source, str(e), full) from e
         finally:
             # an interrupted clone would keep the disk full
             await asyncio.to_thread(remove_tree, part)
@@ -237,13 +238,18 @@ def _is_full(directory: Path) -> bool:
     return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
 
 
-def _failure(source: RepositorySource, mirror: Path, details: str, full: bool) -> SandboxError:
+_DAMAGE = re.compile(r"corrupt|bad object|unable to (?:read|parse)|invalid object|missing .*object")
+
+
+def _failure(source: RepositorySource, details: str, full: bool) -> SandboxError:
     if full:
         return DiskFullError("The disk is full. Make room, and try again.", details)
-    way_out = (
-        f"If its mirror is damaged, move {mirror} away and try again: it is then fetched anew."
-    )
-    return CloneError(f"{source.name} could not be cloned.", f"{details}\n{way_out}")
+    if _DAMAGE.search(details):
+        details += (
+            f"\nThe service's copy of the repository, mirrors/{source.id} in its home, is damaged. Move it out "
+            "of that directory, keep it, and try again: a new copy is fetched."
+        )
+    return CloneError(f"{source.name} could not be cloned.", details)
 
 
 def _is_there(places: Places, book: CloneBook, source: RepositorySource) -> bool:

@@ -38,7 +38,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, false, update
+from sqlalchemy import Connection, delete, false, select, update
 
 from quarterdeck.local.home import Home
 from quarterdeck.service.context import ServiceContext
@@ -83,10 +83,18 @@ def adopt(connection: Connection, own: str, alone: bool = False) -> None:
     noted = settings.c.value != own if alone else settings.c.value == ""
     notes = settings.c.name.startswith(NOTE) & noted
     connection.execute(update(settings).where(notes).values(value=own))
-    if kept_port(connection, own) is None:
-        name = settings.c.name
-        port = name.startswith(PORT_SETTING) if alone else name == PORT_SETTING
-        connection.execute(update(settings).where(port).values(name=port_setting(own)))
+    name = settings.c.name
+    port = name.startswith(PORT_SETTING) if alone else name == PORT_SETTING
+    if (
+        stored := connection.execute(select(name).where(port, name != port_setting(own)))
+        .scalars()
+        .all()
+    ):
+        connection.execute(delete(settings).where(name.in_(stored[1:])))
+        if kept_port(connection, own) is None:
+            connection.execute(
+                update(settings).where(name == stored[0]).values(name=port_setting(own))
+            )
 
 
 def _checked(path: Path, text: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import re
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
@@ -135,11 +136,15 @@ def _holder(descriptor: int) -> int | None:
     return int(text) if text.isdigit() else None
 
 
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
 def _replicas_here(home: Home) -> dict[str, Path]:
     """Return where the files of each replica are, also of those that the database does not know."""
-    packed = [*home.saves.glob("[!.]*.git"), *home.archives.glob("[!.]*.tar.gz")]
-    found = {path.name.partition(".")[0]: path for path in packed}
-    return found | {path.name: path for path in home.workspaces.glob("[!.]*") if path.is_dir()}
+    packed = [*home.saves.glob("*.git"), *home.archives.glob("*.tar.gz")]
+    paths = [*packed, *(path for path in home.workspaces.glob("*") if path.is_dir())]
+    found = {path.name.partition(".")[0]: path for path in paths}
+    return {id: path for id, path in found.items() if _ID.fullmatch(id)}
 
 
 def _check_records(home: Home) -> None:
@@ -161,7 +166,8 @@ def _check_records(home: Home) -> None:
             return  # opening it says what is wrong
     raise HomeUnusableError(
         f"The database {home.database} is missing or empty, and this home has replicas. Restore it from a "
-        "backup, with the file whose name ends in -wal if there is one, and start again. If it is lost, "
+        "backup, with the file whose name ends in -wal if there is one, and start again. If the home uses a "
+        "database on a server, name it by --database-url or QUARTERDECK_DATABASE_URL. If it is lost, "
         "move the directories workspaces, archives and saves elsewhere: the service then starts without "
         "replicas. Their repositories are in workspaces/ID/files."
     )
@@ -221,7 +227,7 @@ async def open_service(
             vault = await open_vault(database, home.master_key, new_key)
             await claim(database, vault, home.master_key)
             await seal_all(database, vault)
-            await database.write(lambda c: adopt(c, own, not database.shared))
+            await database.write(lambda c: adopt(c, own, alone=database_url is None))
             await ensure_installation(database, home)
             await _tell_unrecorded(database, home)
             yield ServiceContext(

@@ -132,6 +132,14 @@ class Vault:
                 "back the key file that belongs to the database."
             ) from e
 
+    def opens(self, row_id: str, sealed: str) -> bool:
+        """Return whether it was sealed with this key, for this row."""
+        try:
+            self.unseal(row_id, sealed)
+        except SealedError:
+            return False
+        return True
+
     def new_engine_secret(self, workspace_id: str) -> str:
         """Return a new secret for the engine of a workspace, sealed."""
         return self.seal(workspace_id, secrets.token_hex(SECRET_BYTES))
@@ -173,8 +181,8 @@ async def claim(database: Database, vault: Vault, key_file: Path) -> None:
         ForeignDatabaseError: it belongs to another key.
         StorageError: it cannot be read or written.
     """
-    own, shared = vault.derived(NAME).hex(), database.shared
-    if await database.write(lambda c: _owner(c, own, shared)) == own:
+    shared = database.shared
+    if await database.write(lambda c: _take(c, vault, shared)):
         return
     if shared:
         raise ForeignDatabaseError(
@@ -188,15 +196,41 @@ async def claim(database: Database, vault: Vault, key_file: Path) -> None:
     )
 
 
-def _owner(connection: Connection, own: str, shared: bool) -> str:
+def _take(connection: Connection, vault: Vault, shared: bool) -> bool:
+    """Store that the database belongs to a key; False if it belongs to another one."""
+    own = vault.derived(NAME).hex()
     stored = connection.execute(select(settings.c.value).where(settings.c.name == NAME)).scalar()
-    if stored is not None and (stored == own or shared or has_sealed(connection)):
-        return stored
+    if stored == own:
+        return True
+    if stored is not None and (shared or has_sealed(connection)):
+        return False
+    if stored is None and not _opens_values(connection, vault):
+        return False
     connection.execute(delete(settings).where(settings.c.name == NAME))
     connection.execute(insert(settings).values(name=NAME, value=own, revision=0))
-    return own
+    return True
 
 
+def _opens_values(connection: Connection, vault: Vault) -> bool:
+    """Return whether a key opens values of an earlier version, which noted no owner."""
+    not_yet = _PLAIN_COLUMNS if _is_plain(connection) else ()
+    opened: list[bool] = []
+    for table, column in _sealed_columns():
+        if column.name in _OF_ROW and not any(column is each for each in not_yet):
+            one = select(table.c.id, column).where(column != "").limit(1)
+            opened += [vault.opens(id, sealed) for id, sealed in connection.execute(one)]
+    return any(opened) or not opened
+
+
+_OF_ROW = (
+    "engine_secret_sealed",
+    "value_sealed",
+    "content_sealed",
+    "config_sealed",
+    "key_sealed",
+    "webhook_token_sealed",
+)
+"""Columns that are sealed for the id of the row."""
 PLAIN = "plain-secrets"
 """A setting that the migration stores: values are in plain text in columns for sealed ones."""
 _SUFFIX = "_sealed"
