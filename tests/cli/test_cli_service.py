@@ -248,6 +248,7 @@ def test_a_home_that_cannot_be_written_is_told(installation):
     assert f"{lock} cannot be created: Is a directory." in said and "QUARTERDECK_HOME" in said
 
 
+@pytest.mark.long
 def test_a_directory_named_like_the_package_is_not_imported(installation, tmp_path: Path):
     trap = tmp_path / "trap" / "quarterdeck"
     trap.mkdir(parents=True)

@@ -455,6 +455,8 @@ async def _act(app: App[Any], screen: Screen[object], entry: PaletteEntry) -> No
     if node is None or app.screen is not screen:
         return
     if entry.command is not None and isinstance(node, ChatPane):
+        if asks_for_text(node.chat) is not None:
+            return  # asked meanwhile: the command would be the answer
         node.composer.begin_command(entry.command)
         if node.composer.text:
             screen.set_focus(node.composer)

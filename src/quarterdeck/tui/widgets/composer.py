@@ -304,7 +304,8 @@ class Composer(TakesImages, HasKeyContext):
             self.insert("\n")
             return
         chosen = self.offers.chosen if self.offers is not None else None
-        command = chosen.insert if chosen is not None and chosen.is_message else ""
+        is_whole = chosen is not None and chosen.is_message and not self.sends_empty
+        command = chosen.insert if chosen is not None and is_whole else ""
         if self._wants_completion() and self.accept() and self.text.strip() != command:
             return
         self._submit()
