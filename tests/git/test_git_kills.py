@@ -446,3 +446,46 @@ def test_a_git_that_waits_for_a_remote_ends_after_its_service(
     finally:
         (tmp_path / "go").touch()
         settings.unlink()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("own_commit", [False, True])
+def test_an_update_that_was_killed_while_it_wrote_files_is_repeated(
+    deck: Installation, tmp_path: Path, own_commit: bool
+) -> None:
+    checkout = make_repository(tmp_path / "shop")
+    commit(checkout, "gone", "gone\n")
+    commit(checkout, "old", "old\n")
+    shop = Shop(deck, checkout, deck.create(deck.environment_with(deck.connect(str(checkout)))))
+    waiting = WAITING.format(place="/workspace").replace("\n", "\\n")
+    shop.run(
+        f"printf '{waiting}cat' > /workspace/slow; chmod +x /workspace/slow;"
+        " git config filter.slow.smudge /workspace/slow; mkdir -p .git/info;"
+        " echo 'slow filter=slow' > .git/info/attributes; echo Closed. > README; echo own > own"
+    )
+    if own_commit:
+        shop.run("echo mine > mine; git add mine; git commit -qm Mine")
+    for name in ("new", "old", "slow"):
+        (checkout / name).write_text("theirs\n")
+    git(checkout, "rm", "-q", "gone")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-qm", "Theirs")
+    asked = Asked(deck, f"{shop.path}/shop/update")
+    until(lambda: "waiting" in shop.run("ls /workspace"), "the filter")
+    assert shop.run("cat new") == "theirs\n"
+    deck.kill()
+    asked.ended()
+    deck.start()
+    shop.run("touch /workspace/go")
+    done: list[httpx.Response] = []
+
+    def again() -> bool:  # the other one may not have ended yet
+        done.append(deck.ask("POST", f"{shop.path}/shop/update", json={}))
+        return "is running" not in done[-1].text
+
+    until(again, "the update")
+    assert done[-1].status_code == 200, done[-1].text
+    assert shop.state()["behind"] == 0
+    assert shop.run("cat new old slow; ls gone || true").startswith("theirs\n" * 3)
+    assert shop.run("git status --porcelain") == " M README\n?? own\n"
+    deck.delete(shop.id)

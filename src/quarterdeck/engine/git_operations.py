@@ -207,8 +207,8 @@ class CheckoutOperations:
             GitError: uncommitted changes are in the way, or another operation is not finished.
         """
         operation = "rebase" if rebase else "merge"
-        async with self._recoverable(operation):
-            before = await self._text("rev-parse", "HEAD")
+        before = await self._text("rev-parse", "HEAD")
+        async with self._recoverable(f"{operation} {before} {base}"):
             await self._git("update-ref", f"refs/remotes/origin/{base_branch}", base)
             options = ["--autostash"] if stash else []
             if rebase:
@@ -245,7 +245,7 @@ class CheckoutOperations:
             file.seek(0)
             if unfinished := file.read():
                 remove_git_locks(note.parent)
-                await self._abort(unfinished)
+                await self._abort(*unfinished.split()[:3])
             file.truncate(0)
             file.write(operation)
             file.flush()
@@ -323,19 +323,42 @@ class CheckoutOperations:
             return []
         return [os.fsdecode(name) for name in output.split(b"\0") if name]
 
-    async def _abort(self, operation: str) -> None:
+    async def _abort(self, operation: str, before: str = "", base: str = "") -> None:
+        """Take back an operation that was killed.
+
+        Args:
+            before, base: the commit that a merge began at, and what it merged.
+        """
         names = {
-            "commit": (),
-            "rewind": (),
             "merge": ("MERGE_HEAD",),
             "rebase": ("rebase-merge", "rebase-apply"),
-        }[operation]
+        }.get(operation, ())
         paths = [
             await self._text("rev-parse", "--path-format=absolute", "--git-path", name)
             for name in names
         ]
         if any(map(os.path.exists, paths)):
             await self._git(operation, "--abort")
+        elif operation == "merge" and before == await self._optional("rev-parse", "HEAD"):
+            await self._restore(before, base)
+
+    async def _restore(self, before: str, base: str) -> None:
+        """Restore the files that a killed merge has written: those that are as in `base`."""
+        listed = ("--name-only", "--no-renames", "-z")
+        touched = await self._git("diff-tree", "-r", *listed, before, base)
+        async with own_index(self._path, self._environment) as index:
+            variables = {**self._environment, "GIT_INDEX_FILE": str(index)}
+            await run_git(self._path, variables, "add", "--all", seconds=HOOK_SECONDS)
+            differing = await run_git(
+                self._path, variables, "diff-index", "--cached", *listed, base
+            )
+        if written := set(touched.split(b"\0")) - set(differing.split(b"\0")):
+            data = b"\0".join(b":(top,literal)" + name for name in sorted(written))
+            chosen = ("--pathspec-from-file=-", "--pathspec-file-nul")
+            await self._git("add", "--force", *chosen, data=data)  # so that new ones are removed
+            await self._git(
+                "restore", f"--source={before}", "--staged", "--worktree", *chosen, data=data
+            )
 
     # checkpoints
 
