@@ -91,6 +91,20 @@ async def test_a_refusal_names_the_file_in_the_way(path: Path) -> None:
         await CheckoutOperations(path, ENVIRONMENT).commit("More", None)
 
 
+async def test_a_refusal_names_the_files_in_the_way(path: Path) -> None:
+    git(path, "switch", "-qc", "theirs")
+    for name in ("a", "b"):
+        (path / name).write_text("theirs\n")
+    git(path, "add", ".")
+    git(path, "commit", "-qm", "Theirs")
+    git(path, "switch", "-q", "main")
+    for name in ("a", "b"):
+        (path / name).write_text("mine\n")
+    base = git(path, "rev-parse", "theirs")
+    with pytest.raises(GitError, match=r"would be overwritten by merge: a, b$"):
+        await CheckoutOperations(path, ENVIRONMENT).update("main", base, rebase=False, stash=False)
+
+
 async def test_reading_leaves_the_index_to_agents(path: Path) -> None:
     repository = EngineRepository(
         id=uuid4(),
@@ -183,8 +197,8 @@ async def test_conflict_markers_are_found_whatever_the_user_configured(path: Pat
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("rebase", "other"), "You have unstaged changes. error: Please commit or stash them."),
-        (("merge", "other"), "would be overwritten by merge: kept Please commit"),
+        (("rebase", "other"), "cannot rebase: You have unstaged changes."),
+        (("merge", "other"), "would be overwritten by merge: kept"),
         (("checkout", "nowhere"), "pathspec 'nowhere' did not match"),
     ],
 )

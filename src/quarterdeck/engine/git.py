@@ -41,8 +41,6 @@ _SAFE = {
     "GIT_PAGER": "cat",
     "LC_ALL": "C",
 }
-_REASON_LINES = 8
-"""Most lines of a refusal that are kept."""
 _STAT = re.compile(rb"(\d+) (insertion|deletion)")
 
 
@@ -339,20 +337,15 @@ async def run_git(
     return head + (output or b"")
 
 
-_FAILURES = ("error:", "fatal:")
-
-
 def _reason(complaint: str) -> str:
-    """Return why git refused, on one line: its last failures with the files that they list, without advice."""
-    lines = [line.strip() for line in complaint.strip().splitlines()] or ["It refused."]
-    start = len(lines) - 1
-    failures = [at for at, line in enumerate(lines) if line.startswith(_FAILURES)]
-    for at in reversed(failures):
-        if at == failures[-1] or at == start - 1:
-            start = at
-    said = takewhile(bool, lines[start:][:_REASON_LINES])
-    kept = (line for line in said if line != "Aborting" and not line.startswith("hint:"))
-    return " ".join(kept) or "It refused."
+    """Return the line that says why git refused, with the files that it lists, without advice."""
+    lines = complaint.strip().splitlines() or ["It refused."]
+    for mark in ("fatal: ", "error: "):
+        for number, line in enumerate(lines):
+            if line.startswith(mark):
+                files = takewhile(lambda one: one.startswith("\t"), lines[number + 1 :])
+                return " ".join([line, ", ".join(map(str.strip, files))]).strip()
+    return lines[-1]
 
 
 async def _first(process: asyncio.subprocess.Process, most: int) -> bytes:
