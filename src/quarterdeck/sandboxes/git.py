@@ -399,7 +399,7 @@ class GitRunner:
 
 
 _END_SECONDS = 5.0
-_MARK = "QUARTERDECK_GIT"
+_MARK = "QUARTERDECK_MIRRORS"
 """Variable of git and of what it starts; it names the home."""
 _OPTIONS: Sequence[str] = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
 
