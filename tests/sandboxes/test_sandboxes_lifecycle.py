@@ -312,7 +312,9 @@ async def test_what_a_killed_service_had_in_hand_is_removed(bench, checkout):
     assert [directory.exists() for directory in (*trials, *mirrors)] == [False, True] * 2
 
 
-@pytest.mark.parametrize("name", ["status.jsonl", "sandbox.json", "run/engine.log"])
+@pytest.mark.parametrize(
+    "name", ["status.jsonl", "sandbox.json", "run/engine.log", "programs/qd", "etc/passwd"]
+)
 async def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(bench, name):
     """As a damaged disk may leave it: opening one for writing waits for a reader, which never comes."""
     workspace = await bench.provision()

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from quarterdeck.local.files import write_file
 from quarterdeck.local.processes import (
     PROC,
     ProcessRef,
@@ -173,5 +174,4 @@ def _lines(path: Path) -> list[str]:
 
 
 def _replace(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(lines) + "\n")
-    path.chmod(0o644)
+    write_file(path, "\n".join(lines) + "\n", mode=0o644, durable=False)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from quarterdeck.local.files import write_file
 from quarterdeck.sandboxes.bubblewrap import Call
 
 _OURS = {
@@ -24,9 +25,7 @@ def write_programs(directory: Path, calls: Mapping[str, Call]) -> None:
         if existing.name not in programs:
             existing.unlink()
     for name, call in programs.items():
-        program = directory / name
-        program.write_text(_script(call))
-        program.chmod(0o755)
+        write_file(directory / name, _script(call), mode=0o755, durable=False)
 
 
 def _script(call: Call) -> str:
