@@ -245,6 +245,24 @@ async def test_another_service_is_used_after_one_beside_has_failed(
         desk.app.failures.path.unlink()
 
 
+async def test_a_service_that_the_file_shows_since_the_start_is_shown_in_the_settings(
+    live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await live.create("alpha")
+    profile = profile_of(other).replace("true", "false")
+    async with both(live, profile, monkeypatch, (120, 40)) as desk:
+        await desk.see("○ alpha", "local ● online")
+        config = desk.app.surroundings.file  # pyright: ignore[reportOptionalMemberAccess]
+        config.write_text(config.read_text().replace("shown = false", "shown = true"))
+        await desk.press("comma", "3")
+        await desk.see("[3 Connections]", "not shown by this cockpit yet")
+        await desk.press("home", *["down"] * 2)
+        listing = desk.app.screen.query_one(SettingsList)
+        await eventually(lambda: (listing.chosen_row or listing.rows[0]).name == "work")
+        await desk.press("s")
+        await desk.see("shown: ● online")
+
+
 @pytest.mark.long
 async def test_a_service_is_shown_and_hidden_in_the_settings(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch

@@ -122,7 +122,11 @@ class LocalMachine:
                 endpoints[name] = profile.url or f"unix:{profile.socket}"
         endpoints.setdefault(self.current, self._target.endpoint)
         beside = {name for name, profile in profiles.items() if profile.shown}
-        return [KnownService(name, shown, name in beside) for name, shown in endpoints.items()]
+        repeated = beside - {service.name for service in self.beside()}
+        return [
+            KnownService(name, shown, name in beside, name in repeated)
+            for name, shown in endpoints.items()
+        ]
 
     def _profiles(self) -> "dict[str, Profile]":
         if not self.file.exists():

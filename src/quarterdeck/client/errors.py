@@ -81,7 +81,7 @@ class UnauthorizedError(ResponseError):
 
     title: ClassVar[str] = "Invalid API key"
     default_step: ClassVar[str] = (
-        "Check the API key of this connection (QD_API_KEY or the profile)."
+        "Check the key: QD_API_KEY, or the profile's. qd auth login gets one."
     )
 
 
@@ -160,7 +160,7 @@ class InvalidKeyError(ClientError):
 
     title: ClassVar[str] = "Not a key"
     default_step: ClassVar[str] = (
-        "Check the API key of this connection (QD_API_KEY or the profile)."
+        "Check the key: QD_API_KEY, or the profile's. qd auth login gets one."
     )
 
 

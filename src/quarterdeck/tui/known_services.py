@@ -15,11 +15,15 @@ class NotSupportedError(Exception):
 
 
 class KnownService(NamedTuple):
-    """A named service; `shown` is its displayed address, `beside` whether it is shown beside the one in use."""
+    """A named service; `shown` is its displayed address, `beside` whether it is to be shown beside the one in use.
+
+    `repeated`: it has the address of another one that is shown.
+    """
 
     name: str
     shown: str
     beside: bool = False
+    repeated: bool = False
 
 
 class Surroundings(Protocol):

@@ -184,8 +184,10 @@ def _connection_note(service: KnownService, here: bool, shown: ConnectionState |
         return "connected"
     if shown is not None:
         return f"shown: {shown.problem or connection_words(shown)}"
-    if service.beside:
+    if service.repeated:
         return "shown, under another name: it is the same service"
+    if service.beside:
+        return keyed("not shown by this cockpit yet · {settings.show} to show beside")
     return keyed("{settings.change} to switch · {settings.show} to show beside")
 
 

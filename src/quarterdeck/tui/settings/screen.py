@@ -345,7 +345,8 @@ class SettingsScreen(PageScreen):
         if row is None or row.action != "connect" or around is None or row.about == around.current:
             return
         name = row.about
-        shown = any(one.name == name and one.beside for one in self._known())
+        known = next(one for one in self._known() if one.name == name)
+        shown = known.beside and (known.repeated or name in self._beside)
         try:
             around.show_beside(name, not shown)
             found = next((one for one in around.beside() if one.name == name), None)
