@@ -189,6 +189,7 @@ def test_coming_moments_are_told_by_both_clocks(new_york: None) -> None:
         both_clocks(moments[0], one.cron_timezone)
         == "Mon 2026-11-23 09:00 Europe/Berlin, here Mon 2026-11-23 03:00 EST"
     )
+    assert both_clocks(moments[0], "EST") == "Mon 2026-11-23 03:00 EST"
 
 
 def test_a_schedule_that_is_not_understood_here_has_what_the_service_tells() -> None:

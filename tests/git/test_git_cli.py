@@ -30,7 +30,7 @@ def test_state_commit_and_update(shop: Shop) -> None:
     done = shop.deck.qd("replica", "commit", name, "new", "-m", "Add new")
     assert done.returncode == 0 and "Add new" in done.stdout, done.stderr
     shown = shop.deck.qd("replica", "git", name).stdout
-    assert "1 ahead, 0 behind" in shown and "uncommitted 1 files, +1 -0" in shown
+    assert "1 ahead, 0 behind" in shown and "uncommitted 1 file, +1 -0" in shown
     (state,) = json.loads(shop.deck.qd("replica", "git", name, "--json").stdout)["repositories"]
     assert state["ahead"] == 1
     theirs = commit(shop.checkout, "theirs", "theirs\n")

@@ -91,7 +91,11 @@ def get(common: Common, name: str) -> None:
 @click.argument("value")
 @common_options
 def set_(common: Common, name: str, value: str) -> None:
-    """Set one value: true, false, a number, a list as in TOML; anything else is a string."""
+    """Set one value.
+
+    VALUE is true, false, a number, a list as in TOML; anything else is a string. Such as:
+    qd config set cockpit.theme light
+    """
     file, names = config_path(), _names(name)
     before = config_text(file)
     try:
@@ -106,7 +110,10 @@ def set_(common: Common, name: str, value: str) -> None:
 @config.command(name="edit")
 @common_options
 def edit(common: Common) -> None:
-    """Open the file in $VISUAL or $EDITOR; an invalid file is refused with the reason."""
+    """Open the file in $VISUAL or $EDITOR.
+
+    An invalid file is refused with the reason.
+    """
     file = config_path()
     before = config_text(file)
     # Without a final newline, the editor's own would look like a change.

@@ -117,21 +117,21 @@ VERBS = {
     "notify": Verb("quarterdeck.cli.account", "Configure notifications.", "notify"),
     "agents": Verb("quarterdeck.cli.agents", "List coding agents; install one.", "agents"),
     "credentials": Verb(
-        "quarterdeck.cli.account", "Provider credentials of agents.", "credentials"
+        "quarterdeck.cli.account", "Manage agents' provider credentials.", "credentials"
     ),
     "repo": Verb(
         "quarterdeck.cli.repositories", "Connect repositories, and group them in sets.", "repo"
     ),
     "env": Verb("quarterdeck.cli.env", "Manage environments.", "env"),
     "automation": Verb(
-        "quarterdeck.cli.automation", "Agents that run on schedules and events.", "automation"
+        "quarterdeck.cli.automation", "Run agents on schedules and events.", "automation"
     ),
     "replica": Verb("quarterdeck.cli.replica", "Create and manage replicas.", "replica"),
     "search": Verb("quarterdeck.cli.search", "Search in the chats of all replicas.", "search"),
     "image": Verb("quarterdeck.cli.image", "Build the image of replicas in containers.", "image"),
     "mcp": Verb("quarterdeck.cli.mcp", "Serve operations on replicas to an agent.", "mcp"),
     "check": Verb("quarterdeck.cli.inside", "Inside a replica: report a check's verdict.", "check"),
-    "preview": Verb("quarterdeck.cli.inside", "(in a replica) Expose a port.", "preview"),
+    "preview": Verb("quarterdeck.cli.inside", "Inside a replica: expose a port.", "preview"),
 }
 
 ALIASES = {"environment": "env"}

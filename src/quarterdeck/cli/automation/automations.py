@@ -124,7 +124,7 @@ def next_fires(automation: "Automation", now: datetime, count: int = _SHOWN) -> 
 
 
 def both_clocks(moment: datetime, zone: str | None) -> str:
-    """Return a time in the zone of the schedule, and in that of this machine."""
+    """Return a time in the zone of the schedule, and in that of this machine if it reads differently."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     name = zone or "UTC"
@@ -132,7 +132,8 @@ def both_clocks(moment: datetime, zone: str | None) -> str:
         there = moment.astimezone(ZoneInfo(name)).strftime(_CLOCK)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return local_clock(moment)
-    return f"{there} {name}, here {local_clock(moment)}"
+    here = local_clock(moment)
+    return here if here == f"{there} {name}" else f"{there} {name}, here {here}"
 
 
 @click.command(name="ls")

@@ -89,7 +89,8 @@ def _print_state(state: GitState) -> None:
         print_text(f"  conflict    {safe_line(path)}")
     if state.uncommitted and state.uncommitted.files:
         left = state.uncommitted
-        print_text(f"  uncommitted {left.files} files, +{left.added} -{left.removed}")
+        files = "1 file" if left.files == 1 else f"{left.files} files"
+        print_text(f"  uncommitted {files}, +{left.added} -{left.removed}")
     for commit in state.commits:
         print_text(f"  {commit.sha[:10]}  {safe_line(commit.title)}")
 
