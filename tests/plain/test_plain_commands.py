@@ -58,6 +58,8 @@ def test_every_command_is_documented() -> None:
         ("search", True),
         ("search the logs", False),
         ("automations run", True),
+        ("automations run nightly", True),
+        ("automations run every night", False),
         ("automations are fine", False),
     ],
 )

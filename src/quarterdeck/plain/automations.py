@@ -45,6 +45,7 @@ QUESTIONS = {
 async def automations(session: Session, rest: str) -> None:
     """Say how the automations stand; with a word, do that with one."""
     store = session.services.current.automations
+    word, _, name = rest.partition(" ")
     if rest == NEW:
         await _create(session)
         return
@@ -57,10 +58,10 @@ async def automations(session: Session, rest: str) -> None:
     if not rest:
         return
     with session.dialog():
-        number = await session.ask_number(f"{QUESTIONS[rest]} which (Enter to cancel):", len(known))
-    if number is None:
+        at = await session.ask_which(QUESTIONS[word], [one.name for one in known], name)
+    if at is None:
         raise CanceledError
-    await _do(session, rest, known[number - 1])
+    await _do(session, word, known[at])
 
 
 async def _do(session: Session, word: str, chosen: AutomationState) -> None:

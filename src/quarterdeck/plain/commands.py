@@ -55,17 +55,23 @@ class Takes(Enum):
 
 @dataclass(frozen=True)
 class Command:
-    """A command with its help. `chat`: it needs an open chat. `words`: one of them may follow too."""
+    """A command with its help. `chat`: it needs an open chat. `words`: one of them may follow too.
+
+    `named`: words after which the name or number of what they are about may follow.
+    """
 
     run: Callable[[Session, str], Awaitable[None]]
     help: str
     takes: Takes = Takes.NOTHING
     chat: bool = True
     words: Sequence[str] = ()
+    named: Sequence[str] = ()
 
     def fits(self, rest: str) -> bool:
         """Return whether a text may follow it."""
-        return rest in self.words or self.takes.fits(rest)
+        word, _, name = rest.partition(" ")
+        has_name = word in self.named and len(name.split()) == 1
+        return rest in self.words or has_name or self.takes.fits(rest)
 
     @property
     def usage(self) -> str:
@@ -399,16 +405,18 @@ COMMANDS = {
     "delete": Command(replicas.delete, "delete it with its files; asks for its name."),
     "environments": Command(
         environments,
-        "what replicas are created from; with a word, show, create or delete one, set or remove "
-        "a variable.",
+        "what replicas are created from; with a word, and a name, show, create or delete one, "
+        "set or remove a variable.",
         chat=False,
         words=ENVIRONMENT_WORDS,
+        named=ENVIRONMENT_WORDS[1:],
     ),
     "automations": Command(
         automations,
-        "agents on schedules and events; with a word, create one, or do that with one.",
+        "agents on schedules and events; with a word, create one, or with a name do that with one.",
         chat=False,
         words=AUTOMATION_WORDS,
+        named=AUTOMATION_WORDS[1:],
     ),
     "close": Command(_close, "leave the replica; it goes on."),
     "quit": Command(_quit, "leave; agents keep running.", chat=False),

@@ -28,19 +28,18 @@ async def environments(session: Session, rest: str) -> None:
     if rest == NEW:
         await _create(session, book)
         return
+    word, _, name = rest.partition(" ")
     known = book.ordered()
     session.say(*(_line(book, number, one) for number, one in enumerate(known, 1)))
     if not rest:
         session.say("Files, skills, MCP servers and hooks are changed in a shell, by qd env.")
         return
     with session.dialog():
-        number = await session.ask_number(
-            f"{rest.capitalize()} which (Enter to cancel):", len(known)
-        )
-    if number is None:
+        at = await session.ask_which(word.capitalize(), [one.name for one in known], name)
+    if at is None:
         raise CanceledError
-    chosen, contents = known[number - 1], Contents(session.services.current, book)
-    match rest:
+    chosen, contents = known[at], Contents(session.services.current, book)
+    match word:
         case "show":
             session.say(*await _facts(contents, chosen))
         case "set":

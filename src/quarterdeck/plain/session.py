@@ -172,6 +172,20 @@ class Session:
             self.say(f"Type a number from 1 to {most}.")
         return None
 
+    async def ask_which(self, question: str, names: Sequence[str], typed: str = "") -> int | None:
+        """Return the index of a name or number that was `typed`, or is asked for; None for Enter.
+
+        Raises:
+            CanceledError: as `ask`.
+        """
+        while typed := typed or await self.ask(f"{question} which (Enter to cancel):"):
+            for at, name in enumerate(names):
+                if typed in (str(at + 1), name):
+                    return at
+            self.say(f"There is no {typed}. Type a name, or a number from 1 to {len(names)}.")
+            typed = ""
+        return None
+
     async def ask_text(self, question: str) -> str:
         """Return a text of any number of lines."""
         self.say(f"{question}, on any number of lines. End with a line that is only a dot.")
