@@ -245,6 +245,16 @@ async def test_another_service_is_used_after_one_beside_has_failed(
         desk.app.failures.path.unlink()
 
 
+async def to_connection(desk: Desk, name: str) -> None:
+    """Puts the cursor of the settings on a connection."""
+    listing = desk.app.screen.query_one(SettingsList)
+    await desk.press("home")
+    for _ in range(9):
+        if listing.chosen_row is not None and listing.chosen_row.name == name:
+            break
+        await desk.press("down")
+
+
 async def test_a_service_that_the_file_shows_since_the_start_is_shown_in_the_settings(
     live: Installation, other: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,9 +266,7 @@ async def test_a_service_that_the_file_shows_since_the_start_is_shown_in_the_set
         config.write_text(config.read_text().replace("shown = false", "shown = true"))
         await desk.press("comma", "3")
         await desk.see("[3 Connections]", "not shown by this cockpit yet")
-        await desk.press("home", *["down"] * 2)
-        listing = desk.app.screen.query_one(SettingsList)
-        await eventually(lambda: (listing.chosen_row or listing.rows[0]).name == "work")
+        await to_connection(desk, "work")
         await desk.press("s")
         await desk.see("shown: ● online")
 
@@ -276,12 +284,7 @@ async def test_a_service_is_shown_and_hidden_in_the_settings(
         for shown in (True, False):
             await desk.press("comma", "3")
             await desk.see("[3 Connections]")
-            listing = desk.app.screen.query_one(SettingsList)
-            await desk.press("home")
-            for _ in range(9):
-                if listing.chosen_row is not None and listing.chosen_row.name == "work":
-                    break
-                await desk.press("down")
+            await to_connection(desk, "work")
             await desk.press("s")
             await desk.see("shown: ● online" if shown else "s to show beside")
             await desk.press("escape")
