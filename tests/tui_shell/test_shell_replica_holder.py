@@ -1,5 +1,6 @@
 """Which replica stands beside the list, and when."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -11,9 +12,11 @@ from quarterdeck.store.signals import ReplicaChanged
 from quarterdeck.tui.panes import replica as pane_module
 from quarterdeck.tui.panes.replica import ReplicaHolder, agents_words
 from quarterdeck.tui.screens.main import MainScreen
+from quarterdeck.tui.transcript_view import TranscriptView
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from tests.support.waiting import eventually
-from tests.tui_shell.frozen import FrozenCockpit
+from tests.tui_shell.frozen import FrozenCockpit, said, screen_text
+from tests.tui_transcript.view_app import talk
 
 NEVER = 3_600.0
 
@@ -159,6 +162,32 @@ async def test_a_cockpit_that_is_closed_while_it_starts(
     async with frozen.run_test(size=(80, 24)):
         await eventually(lambda: not frozen.is_running)
     assert not frozen.failures.path.exists()
+
+
+async def test_a_chat_is_shown_where_it_was_left_unless_a_turn_has_ended_since(
+    frozen: FrozenCockpit,
+) -> None:
+    state = frozen.add("alpha")
+    said(state, talk(40))
+    other = frozen.add("beta")
+    said(other, talk(2))
+    async with frozen.run_test(size=(120, 30)) as pilot:
+
+        async def other_and_back() -> None:
+            for key, wanted in (("j", other), ("k", state)):
+                await pilot.press(key)
+                await eventually(lambda wanted=wanted: shown(frozen) == wanted.id)
+                await pilot.pause()
+
+        await eventually(lambda: "answer 39" in screen_text(frozen))
+        frozen.screen.query_one(TranscriptView).action_page(-1)
+        await eventually(lambda: "answer 39" not in screen_text(frozen))
+        left = frozen.screen.query_one(TranscriptView).reading_position
+        await other_and_back()
+        assert frozen.screen.query_one(TranscriptView).reading_position == left
+        state.done_at, state.seen_at = datetime(2026, 1, 2, tzinfo=UTC), None
+        await other_and_back()
+        await eventually(lambda: "answer 39" in screen_text(frozen))
 
 
 def test_the_agents_of_the_hint_stay_in_their_column() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, cast
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -88,6 +89,8 @@ class ChatPane(Vertical, TakesKeys):
         *bindings(KeyContext.READING),
         *bindings(KeyContext.WRITING),
     ]
+    _positions: ClassVar[WeakKeyDictionary[Transcript, ReadingPosition]] = WeakKeyDictionary()
+    """Where the reader was in the chats that are not shown, also of other replicas."""
 
     def __init__(self, app_state: AppState, replica_id: UUID, chat_id: UUID) -> None:
         super().__init__()
@@ -109,8 +112,6 @@ class ChatPane(Vertical, TakesKeys):
         self._turn = Static(id="turn", classes="line", markup=False)
         self._attached = RareText(id="attached", classes="line")
         self._turn_words = ""
-        self._positions: dict[UUID, ReadingPosition] = {}
-        """The scroll positions of the chats that are not shown."""
         self.loaded, self._older_taken = asyncio.Event(), asyncio.Event()
         """Set while the chat's transcript is shown, and when an older page that was read is."""
 
@@ -134,6 +135,7 @@ class ChatPane(Vertical, TakesKeys):
 
     def on_unmount(self) -> None:
         self.messages.save_drafts()
+        self._positions[self.transcript.transcript] = self.transcript.reading_position
 
     def take_key(self, event: events.Key) -> bool:
         """Part of `TakesKeys`."""
@@ -176,7 +178,7 @@ class ChatPane(Vertical, TakesKeys):
         self.workers.cancel_group(self, "completions")
         self.completions.close()
         self.secret.clear()
-        self._positions[self.chat_id] = self.transcript.reading_position
+        self._positions[self.transcript.transcript] = self.transcript.reading_position
         self.shown.id = chat_id
         self._enter_chat()
 
@@ -188,7 +190,8 @@ class ChatPane(Vertical, TakesKeys):
         self.transcript.set_transcript(Transcript())
         self.loaded.clear()
         self._load_transcript()
-        if (position := self._positions.pop(self.chat_id, None)) is not None:
+        position = self._positions.pop(self.transcript.transcript, None)
+        if position is not None and not (self.shown.replica and self.shown.replica.unseen):
             self.transcript.restore_position(position)
         self.show_state()
         self._open(self.chat_id)

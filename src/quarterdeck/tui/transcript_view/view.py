@@ -56,7 +56,6 @@ class ReadingPosition(NamedTuple):
     Block `None`: at the end, which is followed.
     """
 
-    transcript: Transcript
     block_id: int | None
     row: int
     opened: dict[int, BlockShape]
@@ -380,13 +379,11 @@ class TranscriptView(ScrollView, can_focus=True):
         viewport, transcript = reader.viewport, reader.transcript
         followed = viewport.following or viewport.index >= len(transcript.blocks)
         block_id = None if followed else transcript.blocks[viewport.index].id
-        return ReadingPosition(transcript, block_id, viewport.offset, reader.opened)
+        return ReadingPosition(block_id, viewport.offset, reader.opened)
 
     def restore_position(self, place: ReadingPosition) -> None:
-        """Go back to a position, if the transcript is still the same."""
+        """Go back to a position in the same transcript."""
         reader = self._reader
-        if place.transcript is not reader.transcript:
-            return
         reader.open_again(place.opened)
         index = None if place.block_id is None else reader.transcript.position(place.block_id)
         if index is not None:
