@@ -72,7 +72,7 @@ FILE = (
 )
 
 SKILL = (
-    Field("name", help="Name of the environment."),
+    Field("name", help="Name in the list of skills."),
     Field("slug", help="The name of its directory.", rule="Letters, digits and . _ -"),
     Field(
         "source",
