@@ -350,6 +350,7 @@ class FieldRow(Vertical):
         self._note = Static(classes="note", markup=False)
         self.set_class(spec.field.rows == FILL, "tall")
         self.set_class(isinstance(self.control, Editor), "lines")
+        self.set_class(isinstance(self.control, ChoiceField), "choice")
 
     def compose(self) -> ComposeResult:
         control, spec = self.control, self.spec

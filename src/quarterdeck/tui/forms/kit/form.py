@@ -328,11 +328,14 @@ class FormScreen(Dialog["R | None"], SettledLayout["R | None"], Generic[R]):
         }
         & > Vertical.tall { height: 98%; width: 98%; }
         & #foot { height: 1; }
-        & #keys { width: 1fr; color: $text-muted; }
+        & #keys { width: 1fr; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
         & Button { margin-left: 2; min-width: 10; }
+        &.-narrow Button { margin-left: 1; min-width: 8; }
+        &.-narrow .choice .bounds { display: none; }
     }
     """
     place: ClassVar[KeyContext] = KeyContext.FORM
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal")]
     BINDINGS: ClassVar[list[BindingType]] = [
         # Escape closes the open list of a choice first.
         *(
