@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.tui.actions import keyed
+from tests.support.waiting import eventually
 from tests.tui_environments.still import still_client
-from tests.tui_shell.frozen import FrozenCockpit
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
 from tests.tui_shell.test_shell_snapshots import press
 
 SMALL, MIDDLE, WIDE = (80, 24), (120, 40), (200, 60)
@@ -50,3 +52,17 @@ def test_a_paste_before_it_changes_anything(snap_compare: Any, still: FrozenCock
 def test_unsaved_changes(snap_compare: Any, still: FrozenCockpit) -> None:
     wait = press("e", "n", *"shop", "escape", until="Unsaved changes")
     assert snap_compare(still, terminal_size=SMALL, run_before=wait)
+
+
+async def test_a_narrow_window_cuts_nothing_that_matters(still: FrozenCockpit) -> None:
+    async with still.run_test(size=(40, 24)) as pilot:
+        for keys, shown in (
+            (("e", "down", "3"), "…ig/pip/pip.conf"),
+            (("7",), "warm hook)"),
+            (("4", "m"), "Name in the list of skills."),
+            ((), "ctrl+s instal…"),
+            (("escape", "escape", "up", "7"), "{pool.switch} turns it on."),
+            (("escape", "n"), "organization   ▼"),
+        ):
+            await pilot.press(*keys)
+            await eventually(lambda shown=shown: keyed(shown) in screen_text(still), shown)

@@ -20,6 +20,16 @@ def fit(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…"
 
 
+def end_of(text: str, width: int) -> str:
+    """Return harmless text in at most `width` cells: of a longer one the end, as of a path."""
+    text = one_line(text)
+    if cell_len(text) <= width:
+        return text
+    while text and cell_len(text) >= width:
+        text = text[1:]
+    return f"…{text}"
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """Return a hint in lines of at most `width` characters; its own lines are kept apart."""
     return [row for line in text.splitlines() for row in wrap(line, max(1, width)) or [""]]

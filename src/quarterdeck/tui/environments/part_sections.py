@@ -20,6 +20,7 @@ from quarterdeck.tui.environments.section import (
     wrapped,
 )
 from quarterdeck.tui.forms.kit.form import edited_outside
+from quarterdeck.tui.text import end_of
 from quarterdeck.wire.environment_parts import (
     CONTENT_LIMIT,
     ChangeFile,
@@ -137,7 +138,8 @@ class FilesSection(Section):
         if not self._entries:
             return [TableRow("", (keyed("No files. {section.add} add"),), "muted")]
         head = TableRow("", ("PATH", "CONTENT", "CHANGED", "FROM"), "heading")
-        return [head, *(_row(entry) for entry in self._entries)]
+        room = int(self.widths[0] * self.rows.size.width)
+        return [head, *(_row(entry, room) for entry in self._entries)]
 
     def _chosen_entry(self) -> InheritedPart[EnvironmentFile] | None:
         path = self.rows.chosen
@@ -188,10 +190,10 @@ class FilesSection(Section):
         )
 
 
-def _row(entry: InheritedPart[EnvironmentFile]) -> TableRow:
+def _row(entry: InheritedPart[EnvironmentFile], room: int) -> TableRow:
     file = entry.record
     origin = (f"over {entry.over}" if entry.over else "own") if entry.own else entry.of.name
-    cells = (file.path, size_of(file.content), day(file.updated_at), origin)
+    cells = (end_of(file.path, room), size_of(file.content), day(file.updated_at), origin)
     return TableRow(file.path, cells, "plain" if entry.own else "muted")
 
 

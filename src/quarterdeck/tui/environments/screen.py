@@ -46,7 +46,7 @@ from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
 from quarterdeck.wire.environments import Environment, PooledWorkspace, WarmPool
 from quarterdeck.wire.permissions import cost_limit_words
 
-OFF = "Off: replicas are created on demand. enter turns it on."
+OFF = "Off: replicas are created on demand. {pool.switch} turns it on."
 
 
 class PoolSection(Section):
@@ -67,13 +67,17 @@ class PoolSection(Section):
     def lines(self, environment: Environment) -> Sequence[TableRow]:
         pool = self._pool
         if pool is None:
-            return [TableRow("state", (OFF,), "muted")]
-        rows = [
-            TableRow("state", ("Pool", "on" if pool.enabled else "off")),
-            TableRow("", ("Target size", counted(pool.target_size, "replica"))),
-            TableRow("", ("Now", _now(pool))),
-            TableRow("", ("Version", f"{pool.generation} (bumped by each saved warm hook)")),
-        ]
+            words, *more = wrapped(keyed(OFF), self.rows.size.width - 2)
+            rest = [TableRow("", (line,), "muted") for line in more]
+            return [TableRow("state", (words,), "muted"), *rest]
+        rows = [TableRow("state", ("Pool", "on" if pool.enabled else "off"))]
+        for title, text in (
+            ("Target size", counted(pool.target_size, "replica")),
+            ("Now", _now(pool)),
+            ("Version", f"{pool.generation} (bumped by each saved warm hook)"),
+        ):
+            lines = wrapped(text, self.room)
+            rows += [TableRow("", (title if n == 0 else "", line)) for n, line in enumerate(lines)]
         if pool.last_failure_reason is not None:
             at = moment(pool.last_failure_at) if pool.last_failure_at else ""
             rows.append(
