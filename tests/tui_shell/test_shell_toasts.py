@@ -83,3 +83,12 @@ async def test_ctrl_c_says_how_to_quit_and_clears_a_draft(frozen: FrozenCockpit)
         await eventually(lambda: composer.text == "")
         await pilot.press("up")
         await eventually(lambda: composer.text == "drafts", "the draft among the prompts")
+
+
+async def test_a_notice_is_wide_in_a_narrow_window(frozen: FrozenCockpit) -> None:
+    frozen.add("alpha")
+    async with frozen.run_test(size=(40, 24), notifications=True) as pilot:
+        await eventually(lambda: "alpha" in screen_text(frozen))
+        frozen.notify("The source is a local path, without requests.", timeout=600)
+        await settled(pilot, 1)
+        assert covered(frozen)[0].width > 30

@@ -11,6 +11,7 @@ from textual.widgets._toast import ToastRack
 STYLES = """
 Screen > ToastRack { margin-bottom: 4; }
 Screen > ToastRack.-above { dock: top; align: right top; margin: 0; }
+Screen.-narrow Toast { max-width: 90%; }
 """
 """At the bottom they leave the last lines free, so that a form as high as the screen can be saved."""
 
