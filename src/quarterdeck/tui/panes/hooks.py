@@ -34,7 +34,7 @@ LIVE = "live"
 """The key of the row of the running hook."""
 NONE = (
     "No hooks have run.\n\n"
-    "Hooks come from its environments (key e in the list), and from "
+    "Hooks come from its environments (key {page.environments} in the list), and from "
     ".quarterdeck/hooks/warm.sh and start.sh in its repositories."
 )
 
@@ -221,7 +221,7 @@ class HooksPane(ReadingTab):
     def _show_runs(self, *, to_newest: bool) -> None:
         rows = [live_row(self._live)] if self._live is not None else []
         rows += [run_row(run) for run in self._runs.values()]
-        self.list.empty = NONE if self._was_read else ""
+        self.list.empty = keyed(NONE) if self._was_read else ""
         self.list.styles.height = min(MOST_ROWS, len(rows)) or "1fr"  # the hint wraps
         self.list.show_rows(rows, keep=not to_newest)
         self._show_chosen()
