@@ -52,6 +52,8 @@ async def test_all_words_of_a_line_find_it(tmp_path: Path) -> None:
         assert desk.text.index("go to Environments") < desk.text.index("Group by repository")
         await desk.press("ctrl+u", *"new")  # as in the bottom line
         await desk.see("Create a replica")
+        await desk.press("ctrl+u", *"cost")
+        await desk.see("Info panel: cost, tokens")
         await desk.press("ctrl+u", *"quit")
         await desk.see("Quit")
         assert desk.text.count("Quit") == 1

@@ -179,7 +179,10 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("info.open", "o", "to_info", "Go to info panel (copy addresses)"),
         Action("replica.zoom", "alt+z", "zoom", "Hide the list beside a replica (on / off)"),
         Action(
-            "info.toggle", "f2", "toggle_info", "Toggle info panel (by itself from 150 columns)"
+            "info.toggle",
+            "f2",
+            "toggle_info",
+            "Info panel: cost, tokens (on / off; shown from 150 columns)",
         ),
     ),
 }
