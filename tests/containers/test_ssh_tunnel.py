@@ -23,17 +23,16 @@ def test_a_directory_too_deep_for_a_socket_is_told(
     assert list(deep.iterdir()) == []
 
 
-def test_directories_of_killed_services_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with subprocess.Popen(["true"]) as ended:
+def test_directories_of_killed_services_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as name, subprocess.Popen(["true"]) as ended:
+        directory = Path(name)  # short enough for a socket
+        monkeypatch.setattr(tempfile, "tempdir", name)
         ended.wait()
-    left, others = tmp_path / f"qd-ssh-{ended.pid}-x", tmp_path / f"qd-ssh-{os.getppid()}-x"
-    for directory in (left, others):
-        directory.mkdir()
-        (directory / "engine.sock").touch()
-    tunnel = SshTunnel("ssh://build-1")
-    assert {others, tunnel.path.parent} == set(tmp_path.iterdir())
-    asyncio.run(tunnel.close())
-    assert [others] == list(tmp_path.iterdir())
+        left, others = directory / f"qd-ssh-{ended.pid}-x", directory / f"qd-ssh-{os.getppid()}-x"
+        for one in (left, others):
+            one.mkdir()
+            (one / "engine.sock").touch()
+        tunnel = SshTunnel("ssh://build-1")
+        assert {others, tunnel.path.parent} == set(directory.iterdir())
+        asyncio.run(tunnel.close())
+        assert [others] == list(directory.iterdir())

@@ -228,5 +228,10 @@ def test_a_replica_goes_on_after_its_archiving_was_refused(
     refused(answer, 500, "INTERNAL_ERROR", "is full")
     until(lambda: f"{id} failed: The disk is almost full" in own.log.read_text(), "the failure")
     disk.free()
+    # The failure is stored if there was room for so little; else the engine starts now.
+    until(lambda: own.replica(id)["status"] == "error" or own.processes(id), "the outcome")
+    if own.replica(id)["status"] == "error":
+        own.post(f"/v1/replica/{id}/wake", status=202)
+        own.reach(id, "active")
     assert own.turn(id, block("echo after"))["stopReason"] == "end_turn"
     assert own.replica(id)["status"] == "active"
