@@ -207,8 +207,9 @@ class CheckoutOperations:
             GitError: uncommitted changes are in the way, or another operation is not finished.
         """
         operation = "rebase" if rebase else "merge"
-        before = await self._text("rev-parse", "HEAD")
-        async with self._recoverable(f"{operation} {before} {base}"):
+        noted = await self._text("rev-parse", "HEAD")
+        async with self._recoverable(f"{operation} {noted} {base}"):
+            before = await self._text("rev-parse", "HEAD")  # taking back an operation moves it
             await self._git("update-ref", f"refs/remotes/origin/{base_branch}", base)
             options = ["--autostash"] if stash else []
             if rebase:

@@ -37,9 +37,6 @@ from quarterdeck.tui.widgets.status_line import OpeningScreen
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from textual.selection import Selection
-    from textual.widget import Widget
-
     from quarterdeck.store.app_state import AppState
     from quarterdeck.store.notices import AttentionNotice
     from quarterdeck.store.services import Services
@@ -91,8 +88,9 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         self._directory = directory
         self.identity = TerminalIdentity()
         self._following: dict[AppState, Worker[None]] = {}
-        self._copied: dict[Widget, Selection] = {}
         """The worker of each service's store."""
+        self._copied = ""
+        """What was selected and copied last."""
         self.failures = FailureLog(drafts)
         self._ending, self._filling = contextlib.ExitStack(), contextlib.ExitStack()
 
@@ -172,11 +170,11 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
 
     def on_text_selected(self) -> None:
         """Copy what was selected with the mouse, as terminals do; a click that selects nothing comes here too."""
-        selections, self._copied = self._copied, dict(self.screen.selections)
-        if self._copied != selections and (text := self.screen.get_selected_text()):
+        copied, self._copied = self._copied, self.screen.get_selected_text() or ""
+        if self._copied and self._copied != copied:
             from quarterdeck.tui.clipboard import copy_text
 
-            copy_text(self.screen, text)
+            copy_text(self.screen, self._copied)
 
     def on_notify(self, event: Notify) -> None:
         """Part of `App`, which then shows the notice."""
