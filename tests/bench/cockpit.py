@@ -10,7 +10,7 @@ from tests.support.program import Program
 
 IDLE_SECONDS = 20.0
 LISTS = 0.45 / 0.24
-"""The limit of the start in starts of a list app, from seconds of one machine: others are slower."""
+"""The limit relative to a list app. Both times were taken on one machine; others are slower."""
 PEER = """
 from textual.app import App
 from textual.widgets import Label, ListItem, ListView
@@ -63,7 +63,7 @@ def cockpit_rows(made: Installation) -> list[Row]:
     settled, peer = map(median, zip(*pairs, strict=True))
     rows.append(Row("cockpit: CPU until quiet after start", settled, "s", 0.45))
     note = f"a list app: {peer:.2f} s"
-    rows.append(Row("cockpit: that, in starts of a list app", settled / peer, "", LISTS, note))
+    rows.append(Row("cockpit: the same, relative to a list app", settled / peer, "", LISTS, note))
     with Program(
         QD, columns=120, lines=40, environment=made.environment, directory=made.repository
     ) as program:

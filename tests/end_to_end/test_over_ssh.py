@@ -18,7 +18,7 @@ from tests.support.program import Program
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(300)]
 
 TERMINALS = ("TERM", "TMUX", "COLUMNS", "LINES", "NO_COLOR")
-"""Variables that are the terminal's."""
+"""Variables that describe a terminal."""
 MESSAGE = "```sh\recho More. >> README\r```"
 SIZES = [
     pytest.param(80, 24, id="80x24"),

@@ -364,7 +364,7 @@ class HttpConnection(AsyncResource):
     async def _sent(self, request: httpx.Request) -> httpx.Response:
         """Send a request; return the answer once its head is there.
 
-        The limits of the HTTP library start again with each part, so interim answers could come for ever.
+        The time limits of the HTTP library start again with each part: interim responses could extend them forever.
         """
         limits = request.extensions["timeout"]
         small = int(request.headers.get("Content-Length", 0)) <= SMALL_BYTES

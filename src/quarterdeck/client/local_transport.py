@@ -21,7 +21,7 @@ READ_BYTES = 64 << 10
 HEAD_BYTES = 100 << 10
 """Most bytes of an answer's head."""
 MOST_INTERIM = 32
-"""Most interim answers, such as 103, before an answer: reading them without end would stop the event loop."""
+"""Most interim responses, such as 103, before the final one: an endless series would block the event loop."""
 
 
 class LocalTransport(httpx.AsyncBaseTransport):
@@ -134,7 +134,7 @@ class _Connection:
         for _ in range(MOST_INTERIM + 1):
             if isinstance(event := await self._next(), h11.Response):
                 return event
-        raise httpx.RemoteProtocolError("Too many interim answers.")
+        raise httpx.RemoteProtocolError("Too many interim responses.")
 
     async def body(self) -> AsyncGenerator[bytes]:
         """Yield the body of the answer in parts."""
@@ -146,7 +146,7 @@ class _Connection:
             while (event := self._protocol.next_event()) is h11.NEED_DATA:
                 async with asyncio.timeout(self._read_seconds):
                     data = await self._loop.sock_recv(self._socket, READ_BYTES)
-                await asyncio.sleep(0)  # what has come is read at once, and others want their turn
+                await asyncio.sleep(0)  # received data is read without waiting: let other tasks run
                 if not data and self._protocol.their_state is h11.SEND_RESPONSE:
                     raise httpx.RemoteProtocolError(
                         "Server disconnected without sending a response."

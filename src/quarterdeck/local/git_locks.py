@@ -1,4 +1,4 @@
-"""Files by which a git process keeps others out. One that is killed leaves them."""
+"""Lock files of git. A git process that is killed leaves its locks behind."""
 
 import os
 from contextlib import suppress

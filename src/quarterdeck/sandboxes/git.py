@@ -358,7 +358,7 @@ class GitRunner:
     async def end_abandoned(self) -> None:
         """End what an earlier service of this home left; return when nothing of it writes any more.
 
-        It may wait for a remote for ever. git removes its locks if it has the time.
+        A git process may wait for a remote forever. On SIGTERM it removes its locks.
         """
         left = await asyncio.to_thread(self._abandoned)
         for number in (signal.SIGTERM, signal.SIGKILL):

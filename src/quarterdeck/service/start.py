@@ -148,7 +148,7 @@ def _replicas_here(home: Home) -> dict[str, Path]:
 
 
 def _check_records(home: Home) -> None:
-    """Refuse to begin anew beside replicas; changes nothing of a database that has lost its log.
+    """Refuse to start without a database if the home has replicas. The files are left as they are.
 
     Raises:
         HomeUnusableError: there are replicas, and no record of anything.

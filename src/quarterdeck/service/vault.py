@@ -182,7 +182,7 @@ async def claim(database: Database, vault: Vault, key_file: Path) -> None:
         StorageError: it cannot be read or written.
     """
     shared = database.shared
-    if await database.write(lambda c: _take(c, vault, shared)):
+    if await database.write(lambda c: _record_owner(c, vault, shared)):
         return
     if shared:
         raise ForeignDatabaseError(
@@ -196,8 +196,8 @@ async def claim(database: Database, vault: Vault, key_file: Path) -> None:
     )
 
 
-def _take(connection: Connection, vault: Vault, shared: bool) -> bool:
-    """Store that the database belongs to a key; False if it belongs to another one."""
+def _record_owner(connection: Connection, vault: Vault, shared: bool) -> bool:
+    """Record that the database belongs to this key; return False if it belongs to another."""
     own = vault.derived(NAME).hex()
     stored = connection.execute(select(settings.c.value).where(settings.c.name == NAME)).scalar()
     if stored == own:
@@ -212,7 +212,7 @@ def _take(connection: Connection, vault: Vault, shared: bool) -> bool:
 
 
 def _opens_values(connection: Connection, vault: Vault) -> bool:
-    """Return whether a key opens values of an earlier version, which noted no owner."""
+    """Return whether the key opens the stored values, for a database without a recorded owner."""
     not_yet = _PLAIN_COLUMNS if _is_plain(connection) else ()
     opened: list[bool] = []
     for table, column in _sealed_columns():

@@ -43,7 +43,7 @@ NEEDS_YOU = "needs-you"
 
 
 def _tracks(color: str) -> dict[str, str]:
-    """Return the color of scrollbars without their thumb: that of the screen, as some are always there."""
+    """Return variables that give the tracks of scroll bars this color, the screen's: some bars are always shown."""
     names = ("background", "background-hover", "background-active", "corner-color")
     return {f"scrollbar-{name}": color for name in names}
 
