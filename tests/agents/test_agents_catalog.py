@@ -9,7 +9,7 @@ import pytest
 from quarterdeck.agents.catalog import default_catalog, own_keys, programs_of
 from quarterdeck.agents.port import AgentStatus, AgentUnavailableError
 from quarterdeck.agents.presets import load_presets
-from quarterdeck.wire.agents import OwnAgent
+from quarterdeck.wire.agents import RELEASED, OwnAgent
 
 ROBOT = {"robot": OwnAgent(name="Robot", command=("robot", "--acp"), keys=("ROBOT_KEY",))}
 
@@ -33,6 +33,7 @@ def statuses(environment: dict[str, str], **more: Any) -> dict[str, AgentStatus]
 def test_all_six_are_known_and_builtin_is_always_there(empty_path) -> None:
     found = statuses(empty_path)
     assert list(found) == ["codex", "claude", "opencode", "copilot", "gemini", "builtin"]
+    assert set(found) == RELEASED
     assert [s.id for s in found.values() if s.available] == ["builtin"]
     assert found["builtin"].supports_plan
     assert found["builtin"].install is None

@@ -392,6 +392,7 @@ async def test_an_agent_is_called_as_the_configuration_file_calls_it(
         return [robot, other]
 
     monkeypatch.setattr(AgentsApi, "list", agents)
+    monkeypatch.setattr("quarterdeck.store.app_state.RELEASED", frozenset({"codex"}))
     await live.create("alpha")
     async with live.cockpit() as desk:
         shown = await opened(desk, "alpha")

@@ -336,7 +336,7 @@ class Session:
         if gone() or chat is None:
             return
         # Lines that were said are not said again with another name.
-        await app_state.read_agent_names()
+        await app_state.read_agent_name(chat.record.provider)
         await app_state.commands.open_chat(replica.id, chat.id)
         await self.until(lambda: gone() or chat.transcript is not None)
         if gone() or chat.transcript is None:

@@ -29,6 +29,7 @@ from quarterdeck.store.signals import (
 )
 from quarterdeck.store.status import ConnectionPhase, ConnectionState
 from quarterdeck.store.terminals import TerminalMemory
+from quarterdeck.wire.agents import RELEASED
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.replicas import Replica
 
@@ -166,14 +167,14 @@ class AppState:
         """Return what an agent is called: its id, or the name that the configuration file gives it."""
         return (self._agent_names or {}).get(agent, agent)
 
-    def read_agent_names_soon(self) -> None:
-        """Read the names of configured agents in the background, once."""
-        if self._agent_names is None and self._client is not None:
-            self._tasks.start("agent names", self.read_agent_names())
+    def read_agent_name_soon(self, agent: str) -> None:
+        """Read what an agent is called, in the background."""
+        if self._client is not None:
+            self._tasks.start("agent names", self.read_agent_name(agent))
 
-    async def read_agent_names(self) -> None:
-        """Read the names of configured agents, once."""
-        if self._agent_names is not None:
+    async def read_agent_name(self, agent: str) -> None:
+        """Read what an agent is called, with the names of all agents of the configuration file, once."""
+        if self._agent_names is not None or agent in RELEASED:
             return
         try:
             agents = await self.client.agents.list()

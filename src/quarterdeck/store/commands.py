@@ -44,7 +44,7 @@ class Commands:
         feed = owner.following.feed(replica_id)
         if feed is None:
             feed = ReplicaFeed(owner, owner.replicas[replica_id])
-        owner.read_agent_names_soon()
+        owner.read_agent_name_soon(chat.record.provider)
         await feed.load(chat)
 
     async def load_older(self, replica_id: UUID, chat_id: UUID) -> None:

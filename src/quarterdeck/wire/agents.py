@@ -8,6 +8,8 @@ from quarterdeck.wire.base import NO_NUL, Body, CamelRecord, Id, Record, Timesta
 
 BUILTIN = "builtin"
 """The agent that needs no model and no account."""
+RELEASED = frozenset({BUILTIN, "claude", "codex", "copilot", "gemini", "opencode"})
+"""The agents of this release. The configuration file can add others, but not change the names of these."""
 
 
 class AgentModel(CamelRecord):
