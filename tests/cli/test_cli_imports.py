@@ -193,21 +193,82 @@ def test_a_module_is_loaded_when_something_in_it_is_used():
 
 
 TYPES = """
-import sys
 from quarterdeck.loading import load_later
 load_later("textual.types", light="textual._types")
-import quarterdeck.tui.app
 from textual._types import CallbackType
 from textual.types import CallbackType as Passed
-print("textual.widgets._tree" in sys.modules, Passed is CallbackType)
+print(Passed is CallbackType)
 from textual.types import DirEntry
 import textual.types
 print(DirEntry is textual.types.DirEntry, textual.types.DirEntry.__module__)
 """
 
 
-def test_the_cockpit_does_not_load_widgets_for_the_names_of_types():
-    assert printed(TYPES) == ["False True", "True textual.widgets._directory_tree"]
+def test_a_light_module_has_names_of_the_one_that_is_loaded_later():
+    assert printed(TYPES) == ["True", "True textual.widgets._directory_tree"]
+
+
+PALETTE = """
+import sys
+import quarterdeck.cli.cockpit
+quarterdeck.cli.cockpit.load_less()
+import quarterdeck.tui.app
+import quarterdeck.tui.screens.main
+print([n for n in ("_button", "_option_list", "_tree") if f"textual.widgets.{n}" in sys.modules])
+from textual.command import CommandPalette, Matcher
+from textual.fuzzy import Matcher as Known
+print(CommandPalette is object, Matcher is Known)
+"""
+
+
+def test_the_cockpit_does_not_load_the_palette_of_textual():
+    assert printed(PALETTE) == ["[]", "True True"]
+
+
+TLS = """
+import sys
+from quarterdeck.loading import load_tls_later
+load_tls_later()
+import asyncio, hashlib, random, httpx
+async def main():
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        assert not await reader.read()
+        writer.close()
+asyncio.run(main())
+print([name for name in ("_ssl", "_hashlib") if name in sys.modules], len(hashlib.sha256().digest()))
+from ssl import SSLContext, create_default_context
+print(type(create_default_context()) is asyncio.base_events.ssl.SSLContext is SSLContext)
+print(issubclass(asyncio.sslproto.SSLProtocol, asyncio.BufferedProtocol))
+"""
+
+
+def test_tls_is_loaded_when_it_is_used():
+    assert printed(TLS) == ["[] 32", "True", "True"]
+
+
+CORE = """
+import typing, typing_extensions
+kept = typing.TypedDict, typing_extensions.TypedDict
+from quarterdeck.loading import leave_plugins_out, load_pydantic_core
+leave_plugins_out()
+load_pydantic_core()
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import core_schema
+assert kept == (typing.TypedDict, typing_extensions.TypedDict)
+class Point(typing_extensions.TypedDict, total=False):
+    x: int
+class Model(BaseModel):
+    point: Point
+print(Model.model_validate_json('{"point": {"x": "1"}}'), typing_extensions.is_typeddict(Point))
+print(Model.model_json_schema()["$defs"]["Point"]["properties"]["x"]["type"])
+print(TypeAdapter(list[Point]).dump_json([{"x": 1}]), typing.is_typeddict(core_schema.StringSchema))
+"""
+
+
+def test_the_core_of_pydantic_is_loaded_without_the_types_of_its_schemas():
+    assert printed(CORE) == ["point={'x': 1} True", "integer", """b'[{"x":1}]' False"""]
 
 
 PLUGINS = """

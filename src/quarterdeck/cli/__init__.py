@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 
-from quarterdeck.loading import leave_plugins_out
+from quarterdeck.loading import leave_plugins_out, load_tls_later
 
 COMPLETION = "_QD_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -18,6 +18,7 @@ def main() -> None:
 
         code = run(sys.argv[1:])
     else:  # as `run` does, without the library for the command line
+        load_tls_later()
         from quarterdeck.cli.cockpit import open_cockpit
         from quarterdeck.cli.exits import guarded
 

@@ -1,11 +1,9 @@
 """`python -I -m quarterdeck.engine --run-dir DIR [--dial-home]`: runs the engine of one workspace."""
 
-import os
 import sys
 from pathlib import Path
 
-from quarterdeck.loading import leave_tls_out, load_later, loading
-from quarterdeck.wire.inside import HOME_VARIABLE
+from quarterdeck.loading import load_later, load_tls_later, loading
 
 
 def main() -> int:
@@ -26,8 +24,7 @@ def _load_less() -> None:
     """Keep out of a container what is not used there; 4 MB, which engines that are forks share."""
     # websockets imports the first for its own version in a checkout, the second for proxies.
     load_later("importlib.metadata", "urllib.request")
-    if not os.environ.get(HOME_VARIABLE, "").lower().startswith("https:"):
-        leave_tls_out()
+    load_tls_later()
 
 
 if __name__ == "__main__":

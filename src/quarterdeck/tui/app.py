@@ -20,6 +20,7 @@ from textual.events import DescendantFocus
 from textual.notifications import Notify
 from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
+from quarterdeck.loading import load_pydantic_core
 from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui import themes
@@ -122,6 +123,7 @@ class Cockpit(TypeAhead, WorkerCleanup, DiffedFrames):
         return "terminal_host" in vars(self)
 
     def _main_screen(self) -> "MainScreen":
+        load_pydantic_core()
         from quarterdeck.tui.screens.main import MainScreen
 
         return MainScreen(self.services, lambda: self.terminal_host, self._directory)
