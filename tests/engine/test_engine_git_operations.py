@@ -239,6 +239,40 @@ async def test_a_refresh_that_takes_too_long_leaves_no_lock(
     assert not (path / ".git/index.lock").exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HEAD", "config", "index", "packed-refs", "shallow", "commondir", "refs/heads/main"),
+        *("info/exclude", "info/grafts", "objects/info/alternates", "objects/info/commit-graph"),
+        *("objects/pack/multi-pack-index", NOTE, "../.gitignore", "../.mailmap"),
+    ],
+)
+async def test_git_does_not_wait_for_a_pipe_in_the_place_of_a_file(path: Path, name: str) -> None:
+    place = path / ".git" / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    os.mkfifo(place)
+    with pytest.raises(GitError, match=rf"{place.name} is a named pipe, so git is not run there\."):
+        await run_git(path, ENVIRONMENT, "status", seconds=1.0)
+
+
+async def test_git_does_not_read_what_no_repository_has(path: Path) -> None:
+    index = path / ".git/index"
+    size = index.stat().st_size
+    os.truncate(index, 5 << 30)
+    with pytest.raises(GitError, match=r"index is 5,368,709,120 bytes large, .* try again\."):
+        await CheckoutOperations(path, ENVIRONMENT).commit("More", None)
+    os.truncate(index, size)
+    index.rename(path / ".git/real")
+    index.symlink_to("real")
+    (path / ".git/info/attributes").symlink_to(os.devnull)
+    assert not await run_git(path, ENVIRONMENT, "status", "--porcelain")
+    index.unlink()
+    index.symlink_to("/dev/zero")
+    with pytest.raises(GitError, match="index is a device"):
+        await run_git(path, ENVIRONMENT, "status", seconds=1.0)
+
+
 def test_a_repository_that_cannot_be_written_is_refused_in_a_sentence(path: Path) -> None:
     (path / ".git" / NOTE).mkdir()
     repository = EngineRepository(id=uuid4(), name="tool", path=str(path), default_branch="main")

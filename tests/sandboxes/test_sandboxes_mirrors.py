@@ -56,6 +56,19 @@ async def test_a_full_disk_keeps_the_configuration_of_a_mirror(bench, checkout):
     assert config.read_text() == before
 
 
+@pytest.mark.parametrize("name", ["HEAD", "config", "packed-refs"])
+async def test_git_does_not_wait_for_a_pipe_in_a_mirror(bench, checkout, name, monkeypatch):
+    source = await bench.connect(checkout)
+    mirrors = Mirrors(bench.home.mirrors)
+    place = mirrors.path(source.id) / name
+    place.unlink(missing_ok=True)
+    os.mkfifo(place)
+    monkeypatch.setattr("quarterdeck.sandboxes.mirrors.QUERY_SECONDS", 1.0)
+    with pytest.raises(CloneError) as refusal:
+        await mirrors.fetch_branch(source, "trunk")
+    assert f"{place} is a named pipe" in str(refusal.value.details)
+
+
 async def test_the_checkout_is_never_written_to(bench, checkout, git):
     git("checkout", "--quiet", "side", at=checkout)
     (checkout / "file.txt").write_text("not committed")

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
 
+from quarterdeck.local.git_directory import unreadable_file
 from quarterdeck.local.processes import end_process
 from quarterdeck.wire.git_state import (
     EngineRepository,
@@ -307,8 +308,10 @@ async def run_git(
         seconds: how long it may take; None: no limit.
 
     Raises:
-        GitError: it refused, or took too long.
+        GitError: it refused, took too long, or would wait for what is in the place of a file.
     """
+    if reason := await asyncio.to_thread(unreadable_file, path):
+        raise GitError(reason)
     try:
         process = await asyncio.create_subprocess_exec(
             "git", *(_CHANGING if hooks else _FLAGS), *arguments,

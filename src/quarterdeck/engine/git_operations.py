@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from uuid import UUID
 
 from quarterdeck.engine.git import GitError, base_of, commit_time, read_commit, run_git
-from quarterdeck.local.git_locks import git_locks, remove_git_locks
+from quarterdeck.local.git_directory import git_locks, remove_git_locks
 from quarterdeck.wire.git import Checkpoint, Checkpoints, Committed, PackHeader, Updated
 from quarterdeck.wire.git_state import CheckoutDiff, EngineRepository, GitCommit, RepositoryDiffs
 
@@ -109,9 +109,6 @@ def _copy(index: Path, own: Path) -> None:
         shutil.copy2(index, own)
 
 
-_READ = ("HEAD", "config", "index")
-
-
 async def make_ready(
     repositories: Sequence[EngineRepository], environment: Mapping[str, str]
 ) -> None:
@@ -125,12 +122,11 @@ async def make_ready(
         try:
             checkout = CheckoutOperations(path, environment)
             await checkout.recover()
-            if all((path / ".git" / name).is_file() for name in _READ):  # git waits for a pipe
-                try:
-                    refresh = ("update-index", "-q", "--unmerged", "--refresh")
-                    await run_git(path, environment, *refresh)
-                finally:
-                    await checkout.recover()  # it may have been killed at its time limit
+            try:
+                refresh = ("update-index", "-q", "--unmerged", "--refresh")
+                await run_git(path, environment, *refresh)
+            finally:
+                await checkout.recover()  # it may have been killed at its time limit
         except (GitError, OSError) as error:
             logger.warning("the repository %s could not be prepared: %s", repository.name, error)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from quarterdeck.local.files import write_file
-from quarterdeck.local.git_locks import remove_git_locks
+from quarterdeck.local.git_directory import remove_git_locks, unreadable_file
 from quarterdeck.local.processes import (
     ProcessRef,
     end_process,
@@ -129,6 +129,10 @@ class GitTimeoutError(SourceGitError):
     """git was stopped at its time limit."""
 
 
+class UnreadableError(GitTimeoutError):
+    """git was not started: it would wait for what is in the place of a file."""
+
+
 class PackTooLargeError(SourceGitError):
     """A pack exceeds a limit."""
 
@@ -171,6 +175,7 @@ class GitRunner:
 
         Raises:
             GitTimeoutError: it took too long, and was killed with its children.
+            UnreadableError: it was not started, because it could not read `directory`.
             DiskFullError: the disk is full.
             SourceGitError: any other failure, also when git is not installed.
         """
@@ -337,6 +342,8 @@ class GitRunner:
         limits: Sequence[str] = (),
     ) -> asyncio.subprocess.Process:
         """Start git; `limits` are arguments of the shell's `ulimit`."""
+        if directory and (reason := await asyncio.to_thread(unreadable_file, directory)):
+            raise UnreadableError(reason)
         command = ("git", *_OPTIONS, *arguments)
         if limits:
             # One that cannot be set is already lower.
@@ -352,7 +359,7 @@ class GitRunner:
                 env={**self.environment(private), **variables},
                 start_new_session=True,
             )
-        except FileNotFoundError as e:
+        except (FileNotFoundError, NotADirectoryError) as e:
             raise SourceGitError("git is not installed, or the directory does not exist") from e
 
     async def end_abandoned(self) -> None:

@@ -508,7 +508,9 @@ class Mirrors:
         return Source(address, _branch(target), born=bool(heads))
 
     async def _query(self, path: Path | str, *question: str) -> str:
-        return await self._git.run("-C", str(path), *question, private=False, seconds=QUERY_SECONDS)
+        return await self._git.run(
+            *question, directory=Path(path), private=False, seconds=QUERY_SECONDS
+        )
 
     async def _answer(self, path: str, *question: str) -> str | None:
         try:
