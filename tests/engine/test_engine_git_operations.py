@@ -1,5 +1,6 @@
 """Checkpoints of a checkout, and going back to one."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -160,6 +161,36 @@ async def test_locks_of_an_earlier_engine_are_removed(path: Path, lock: str) -> 
     place.touch()
     await make_ready([repository], ENVIRONMENT)
     assert not place.exists()
+
+
+async def test_a_lock_of_a_living_git_is_kept_after_a_killed_operation(path: Path) -> None:
+    """git closes the file of a lock, and keeps the lock while its hook runs."""
+    (path / ".git" / NOTE).write_text("commit")
+    left = path / ".git/refs/heads/left.lock"
+    left.touch()
+    os.utime(left, (0, 0))
+    hook = path / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(
+        "#!/bin/sh\n[ ! -e .git/waiting ] || exit 0\n"
+        "touch .git/waiting; until [ -e .git/go ]; do sleep 0.02; done\n"
+    )
+    hook.chmod(0o755)
+    (path / "kept").write_text("two\n")
+    agents = ("git", "commit", "-qam", "Agent")
+    agent = await asyncio.create_subprocess_exec(*agents, cwd=path, env=ENVIRONMENT)
+    await eventually((path / ".git/waiting").exists)
+    checkout = CheckoutOperations(path, ENVIRONMENT)
+    (path / "more").touch()
+    try:
+        with pytest.raises(GitError, match=r"index\.lock': File exists"):
+            await checkout.commit("More", None)
+    finally:
+        (path / ".git/go").touch()
+        assert await agent.wait() == 0
+    assert not left.exists()
+    await checkout.commit("More", None)
+    assert git(path, "log", "--format=%s").split() == ["More", "Agent", "Start"]
 
 
 async def test_a_directory_of_any_depth_below_the_refs_is_no_error(path: Path) -> None:

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from uuid import UUID
 
 from quarterdeck.engine.git import GitError, base_of, commit_time, read_commit, run_git
-from quarterdeck.local.git_directory import git_locks, remove_git_locks
+from quarterdeck.local.git_directory import git_locks, remove_left_locks
 from quarterdeck.wire.git import Checkpoint, Checkpoints, Committed, PackHeader, Updated
 from quarterdeck.wire.git_state import CheckoutDiff, EngineRepository, GitCommit, RepositoryDiffs
 
@@ -241,7 +241,7 @@ class CheckoutOperations:
                 raise GitError("Another commit, update or rewind is running.") from error
             file.seek(0)
             if unfinished := file.read():
-                remove_git_locks(note.parent)
+                remove_left_locks(note.parent, self._path.resolve().parent)
                 await self._abort(*unfinished.split()[:3])
             file.truncate(0)
             file.write(operation)
@@ -260,7 +260,7 @@ class CheckoutOperations:
         directory = self._path / ".git"
         if git_locks(directory):
             async with self._recoverable("rewind"):
-                remove_git_locks(directory)
+                remove_left_locks(directory, self._path.resolve().parent)
 
     async def pack_branch(self, branch: str | None, base: str | None) -> None:
         """Print a `PackHeader`, then a pack of the commits that `origin` lacks.

@@ -2,9 +2,12 @@
 
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from quarterdeck.local.processes import PROC, find, process_ids, read_name
 
 _LOCKS = ("*.lock", "worktrees/*/*.lock", "packed-refs.new", "gc.pid")
 
@@ -99,3 +102,37 @@ def remove_git_locks(directory: Path) -> None:
     """
     for lock in git_locks(directory):
         lock.unlink(missing_ok=True)
+
+
+def remove_left_locks(directory: Path, near: Path) -> None:
+    """Remove the locks in git's directory that no living git process can have made.
+
+    Which locks a process has cannot be seen: git closes the file, and keeps the lock while a hook or
+    an editor runs. So a lock is kept while any git that works in or below `near` is older than it.
+    Locks of a git that works elsewhere (by `GIT_DIR`), or of programs that are not git, are removed.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    if locks := git_locks(directory):
+        oldest = min(_git_starts(near), default=float("inf"))
+        for lock in locks:
+            with suppress(FileNotFoundError):
+                if lock.lstat().st_mtime < oldest - _CLOCK_SECONDS:
+                    lock.unlink()
+
+
+_CLOCK_SECONDS = 1.0
+"""How much the times of a file and of a process may differ by rounding."""
+
+
+def _git_starts(near: Path) -> Iterator[float]:
+    """Yield when the living git processes in or below a directory were started, in Unix time."""
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    for pid in process_ids():
+        if (read_name(pid) or "").startswith("git"):
+            with suppress(OSError):
+                place = (PROC / str(pid) / "cwd").readlink()
+                ref = find(pid)
+                if ref and place.is_relative_to(near):
+                    yield booted + ref.started / os.sysconf("SC_CLK_TCK")
