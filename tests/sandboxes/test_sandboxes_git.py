@@ -1,6 +1,8 @@
 """Running git: what a cancellation does."""
 
 import asyncio
+import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,16 @@ async def test_endless_output_is_not_kept(
     endless = f"alias.endless=!yes | head -c 100000000 >&{stream}"
     with pytest.raises(SourceGitError, match="wrote more than 1 MiB"):
         await GitRunner(tmp_path / "gitconfig").run("-c", endless, "endless", directory=tmp_path)
+
+
+async def test_the_search_for_processes_of_a_killed_service_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many there are: others may start them faster than they are read."""
+    looked = itertools.count()
+    endless = iter(lambda: os.getpid() if next(looked) < 100_000 else 0, 0)
+    monkeypatch.setattr(module, "process_ids", lambda: endless)
+    monkeypatch.setattr(module, "_SCAN_SECONDS", 0.1, raising=False)
+    await GitRunner(tmp_path / "gitconfig").end_abandoned()
+    assert next(looked) < 100_000
+    assert "not all processes were looked at" in caplog.text

@@ -1,10 +1,12 @@
 """Runs git, and streams its output."""
 
 import asyncio
+import logging
 import os
 import re
 import signal
 import struct
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ from quarterdeck.local.processes import (
 from quarterdeck.sandboxes.errors import DiskFullError, ProcessError
 from quarterdeck.sandboxes.port import Login, upload_pack_arguments
 from quarterdeck.sandboxes.processes import wait_for_end
+
+log = logging.getLogger(__name__)
 
 CHUNK = 1 << 16
 _ERROR_BYTES = 1 << 16
@@ -376,7 +380,13 @@ class GitRunner:
     def _abandoned(self) -> list[ProcessRef]:
         mark = f"{_MARK}={self.configuration}".encode()
         left: list[ProcessRef] = []
+        end = time.monotonic() + _SCAN_SECONDS
         for ref in filter(None, map(find, process_ids())):
+            if time.monotonic() > end:
+                log.warning(
+                    "git of an earlier service may still run: not all processes were looked at"
+                )
+                break
             if mark not in read_environment(ref.pid) or (stat := read_stat(ref.pid)) is None:
                 continue
             leader = read_stat(stat.session)
@@ -406,6 +416,8 @@ class GitRunner:
 
 
 _END_SECONDS = 5.0
+_SCAN_SECONDS = 5.0
+"""How long processes are looked at; there may be any number."""
 _MARK = "QUARTERDECK_MIRRORS"
 """Variable of git and of what it starts; it names the home."""
 _OPTIONS: Sequence[str] = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
