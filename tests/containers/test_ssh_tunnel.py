@@ -2,13 +2,16 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
-from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes import ssh_tunnel
+from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.sandboxes.ssh_tunnel import SshTunnel
 
 
@@ -24,6 +27,14 @@ def test_a_directory_too_deep_for_a_socket_is_told(
 
 
 def test_directories_of_killed_services_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a thread: the directory for temporary files may have any number of entries."""
+    threads: set[int] = set()
+
+    def removed(path: Path) -> None:
+        threads.add(threading.get_ident())
+        shutil.rmtree(path)
+
+    monkeypatch.setattr(ssh_tunnel, "remove_tree", removed)
     with tempfile.TemporaryDirectory() as name, subprocess.Popen(["true"]) as ended:
         directory = Path(name)  # short enough for a socket
         monkeypatch.setattr(tempfile, "tempdir", name)
@@ -32,7 +43,10 @@ def test_directories_of_killed_services_are_removed(monkeypatch: pytest.MonkeyPa
         for one in (left, others):
             one.mkdir()
             (one / "engine.sock").touch()
-        tunnel = SshTunnel("ssh://build-1")
+        tunnel = SshTunnel("ssh://127.0.0.1:1")
+        with pytest.raises(EngineAwayError):
+            asyncio.run(tunnel.open())
         assert {others, tunnel.path.parent} == set(directory.iterdir())
+        assert threads and threading.get_ident() not in threads
         asyncio.run(tunnel.close())
         assert [others] == list(directory.iterdir())

@@ -4,6 +4,7 @@ It is the person's own SSH: their keys and agent, `~/.ssh/config` and `~/.ssh/kn
 socket is forwarded, and on this machine only the service's user can open it.
 """
 
+import asyncio
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -56,7 +57,6 @@ class SshTunnel:
         self._user = parts.username
         self._socket = parts.path if parts.path not in ("", "/") else DEFAULT_SOCKET
         self._address = address
-        _remove_abandoned(Path(gettempdir()))
         self._directory = TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")
         if len(os.fsencode(self.path)) > ADDRESS_LIMIT:
             self._directory.cleanup()
@@ -81,6 +81,7 @@ class SshTunnel:
         """
         if self._connection is not None and not self._connection.is_closed():
             return
+        await asyncio.to_thread(_remove_abandoned, Path(gettempdir()))
         try:
             connection = await self._connect()
             try:
