@@ -22,6 +22,8 @@ WAITING = """#!/bin/sh
 touch {place}/waiting
 until [ -e {place}/go ]; do sleep 0.02; done
 """
+WAITING_INSIDE = WAITING.format(place="/workspace").replace("\n", "\\n")
+"""For `printf` in a replica."""
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,12 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def replica_of(deck: Installation, source: Path, url: str | None = None, **options: Any) -> Shop:
+    """Return a replica of a repository, which is reached at `url`."""
+    environment = deck.environment_with(deck.connect(url or str(source)), **options)
+    return Shop(deck, source, deck.create(environment))
+
+
 def push(shop: Shop) -> httpx.Response:
     """Push the branch that is checked out."""
     return shop.deck.ask("POST", f"{shop.path}/shop/push", json={})
@@ -105,8 +113,7 @@ def test_a_push_that_was_killed_is_repeated(
     git(remote, "config", "http.receivepack", "true")
     hook(remote / "hooks" / "pre-receive", str(tmp_path))
     with http_remote(tmp_path, secured=False) as address:
-        id = deck.create(deck.environment_with(deck.connect(f"{address}/shop.git")))
-        shop = Shop(deck, remote, id)
+        shop = replica_of(deck, remote, f"{address}/shop.git")
         shop.run("echo more > more; git add more; git commit -qm More")
         branch = shop.run("git branch --show-current").strip()
         asked = Asked(deck, f"{shop.path}/shop/push")
@@ -116,11 +123,11 @@ def test_a_push_that_was_killed_is_repeated(
             assert asked.ended() is None
             deck.start()
         elif killed == "engine":
-            os.kill(deck.engine(id), signal.SIGKILL)
+            os.kill(deck.engine(shop.id), signal.SIGKILL)
             (tmp_path / "go").touch()
             answer = asked.ended()
             assert answer is not None and answer.status_code == 200, answer
-            deck.reach(id, "active")
+            deck.reach(shop.id, "active")
         elif killed == "remote's server":
             for server in [one for one in children() if "http-backend" in command_of(one)]:
                 os.killpg(server, signal.SIGKILL)
@@ -138,7 +145,7 @@ def test_a_push_that_was_killed_is_repeated(
         assert git(remote, "rev-parse", branch) == shop.run("git rev-parse HEAD").strip()
         git(remote, "fsck", "--strict")
         assert not list(deck.home.mirrors.glob(".outgoing-*"))
-        deck.delete(id)
+        deck.delete(shop.id)
 
 
 @pytest.mark.long
@@ -153,7 +160,7 @@ def test_a_push_whose_ssh_server_was_killed_is_repeated(
         settings = Path(deck.variables["HOME"], ".gitconfig")
         git(tmp_path, "config", "--file", str(settings), "core.sshCommand", command)
         url = server.url(remote)
-        shop = Shop(deck, remote, deck.create(deck.environment_with(deck.connect(url))))
+        shop = replica_of(deck, remote, url)
         shop.run("echo more > more; git add more; git commit -qm More")
         before = git(remote, "for-each-ref")
         asked = Asked(deck, f"{shop.path}/shop/push")
@@ -182,14 +189,11 @@ def test_a_push_whose_ssh_server_was_killed_is_repeated(
 def test_an_update_that_was_killed_leaves_no_half_rebase(
     deck: Installation, tmp_path: Path, killed: str
 ) -> None:
-    checkout = make_repository(tmp_path / "shop")
-    id = deck.create(deck.environment_with(deck.connect(str(checkout))))
-    shop = Shop(deck, checkout, id)
+    shop = replica_of(deck, make_repository(tmp_path / "shop"))
     shop.run("for n in 1 2 3; do echo $n > f$n; git add .; git commit -qm $n; done; echo x > f1")
-    theirs = commit(checkout, "theirs", "theirs")
-    waiting = WAITING.format(place="/workspace").replace("\n", "\\n")
+    theirs = commit(shop.checkout, "theirs", "theirs")
     shop.run(
-        "mkdir -p .git/hooks; printf '" + waiting + "' > .git/hooks/post-commit;"
+        "mkdir -p .git/hooks; printf '" + WAITING_INSIDE + "' > .git/hooks/post-commit;"
         " chmod +x .git/hooks/post-commit; git stash -q"
     )
     asked = Asked(deck, f"{shop.path}/shop/update", strategy="rebase")
@@ -204,23 +208,23 @@ def test_an_update_that_was_killed_leaves_no_half_rebase(
     done: dict[str, Any] = {}
 
     def again() -> bool:
-        if deck.replica(id)["status"] == "active":
+        if deck.replica(shop.id)["status"] == "active":
             shop.run("touch /workspace/go")
         answer = deck.ask("POST", f"{shop.path}/shop/update", json={"strategy": "rebase"})
         done.update(answer.json())
         return answer.status_code == 200
 
     if killed == "engine":
-        (deck.place(id) / "files" / "go").touch()
+        (deck.place(shop.id) / "files" / "go").touch()
     until(again, "the update")
     if killed == "engine":
-        deck.post(f"/v1/replica/{id}/wake", status=202)
-        deck.reach(id, "active")
+        deck.post(f"/v1/replica/{shop.id}/wake", status=202)
+        deck.reach(shop.id, "active")
     assert done["base"] == theirs
     state = shop.state()
     assert (state["operation"], state["ahead"], state["behind"]) == (None, 3, 0)
     assert shop.run("git log --format=%s | head -3").split() == ["3", "2", "1"]
-    deck.delete(id)
+    deck.delete(shop.id)
 
 
 @pytest.mark.long
@@ -228,38 +232,36 @@ def test_an_update_that_was_killed_leaves_no_half_rebase(
 def test_a_fetch_that_was_killed_is_repeated(
     deck: Installation, tmp_path: Path, killed: str
 ) -> None:
-    checkout = make_repository(tmp_path / "shop")
-    id = deck.create(deck.environment_with(deck.connect(str(checkout))))
-    shop = Shop(deck, checkout, id)
+    shop = replica_of(deck, make_repository(tmp_path / "shop"))
     shop.run("head -c 16000000 /dev/urandom > f; git add .; git commit -qm Large")
     branch = shop.run("git branch --show-current").strip()
     ended = threading.Event()
     said: list[str] = []
 
     def fetch() -> None:
-        done = deck.qd("replica", "fetch", id, cwd=checkout)
+        done = deck.qd("replica", "fetch", shop.id, cwd=shop.checkout)
         said.append(f"{done.returncode} {done.stderr}")
         ended.set()
 
     thread = threading.Thread(target=fetch)
     thread.start()
-    pack = checkout / ".git" / "objects" / "pack"
+    pack = shop.checkout / ".git" / "objects" / "pack"
     until(lambda: list(pack.glob("tmp_pack_*")) or ended.is_set(), "the pack")
     if killed == "service":
         deck.kill()
         thread.join()
         deck.start()
     else:
-        os.kill(deck.engine(id), signal.SIGKILL)
+        os.kill(deck.engine(shop.id), signal.SIGKILL)
         thread.join()
-        deck.reach(id, "active")
+        deck.reach(shop.id, "active")
     if said[0].startswith("1"):
-        assert branch not in git(checkout, "branch")
-    done = deck.qd("replica", "fetch", id, cwd=checkout)
+        assert branch not in git(shop.checkout, "branch")
+    done = deck.qd("replica", "fetch", shop.id, cwd=shop.checkout)
     assert done.returncode == 0, done.stderr
-    assert git(checkout, "rev-parse", branch) == shop.run("git rev-parse HEAD").strip()
-    git(checkout, "fsck", "--strict")
-    deck.delete(id)
+    assert git(shop.checkout, "rev-parse", branch) == shop.run("git rev-parse HEAD").strip()
+    git(shop.checkout, "fsck", "--strict")
+    deck.delete(shop.id)
 
 
 @pytest.mark.long
@@ -274,8 +276,7 @@ def test_a_fetch_of_the_source_that_was_killed_is_repeated(
     pack.chmod(0o755)
     settings: dict[str, str] = {}
     with http_remote(tmp_path, secured=False, settings=settings) as address:
-        connected = deck.connect(f"{address}/shop.git")
-        shop = Shop(deck, remote, deck.create(deck.environment_with(connected)))
+        shop = replica_of(deck, remote, f"{address}/shop.git")
         theirs = commit(checkout, "theirs", "theirs\n")
         git(checkout, "push", "-q", str(remote), "main")
         settings["uploadpack.packObjectsHook"] = str(pack)
@@ -316,8 +317,7 @@ def test_a_push_from_inside_whose_agent_was_killed_is_repeated(
     git(remote, "config", "http.receivepack", "true")
     hook(remote / "hooks" / "pre-receive", str(tmp_path))
     with http_remote(tmp_path, secured=False) as address:
-        connected = deck.connect(f"{address}/shop.git")
-        shop = Shop(deck, remote, deck.create(deck.environment_with(connected, push="any")))
+        shop = replica_of(deck, remote, f"{address}/shop.git", push="any")
         shop.run("git commit -q --allow-empty -m More")
         shop.run("true; setsid git push origin HEAD:pushed > log 2>&1 & echo $! > pid")
         until((tmp_path / "waiting").exists, "the remote's hook")
@@ -339,12 +339,10 @@ def test_a_push_from_inside_whose_agent_was_killed_is_repeated(
 def test_a_commit_that_was_killed_with_its_engine_is_repeated(
     deck: Installation, tmp_path: Path
 ) -> None:
-    checkout = make_repository(tmp_path / "shop")
-    shop = Shop(deck, checkout, deck.create(deck.environment_with(deck.connect(str(checkout)))))
-    waiting = WAITING.format(place="/workspace").replace("\n", "\\n")
+    shop = replica_of(deck, make_repository(tmp_path / "shop"))
     shop.run(
         "echo one > one; echo two > two; mkdir -p .git/hooks;"
-        f" printf '{waiting}' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
+        f" printf '{WAITING_INSIDE}' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
     )
     body = {"message": "One", "paths": ["one"]}
     asked = Asked(deck, f"{shop.path}/shop/commit", **body)
@@ -363,14 +361,12 @@ def test_a_commit_that_was_killed_with_its_engine_is_repeated(
 
 @pytest.mark.long
 def test_a_rewind_that_was_killed_is_repeated(deck: Installation, tmp_path: Path) -> None:
-    checkout = make_repository(tmp_path / "shop")
-    shop = Shop(deck, checkout, deck.create(deck.environment_with(deck.connect(str(checkout)))))
+    shop = replica_of(deck, make_repository(tmp_path / "shop"))
     deck.turn(shop.id, block("echo Closed. > README"))
     until(lambda: not deck.replica(shop.id)["chats"][0]["processing"], "rest")
     rewind = {"checkpoint": deck.get(f"/v1/replica/{shop.id}/checkpoints")["checkpoints"][0]["id"]}
-    waiting = WAITING.format(place="/workspace").replace("\n", "\\n")
     shop.run(
-        f"printf '{waiting}cat' > /workspace/slow; chmod +x /workspace/slow;"
+        f"printf '{WAITING_INSIDE}cat' > /workspace/slow; chmod +x /workspace/slow;"
         " git config filter.slow.smudge /workspace/slow; mkdir -p .git/info;"
         " echo 'README filter=slow' > .git/info/attributes"
     )
@@ -398,12 +394,10 @@ def test_a_rewind_that_was_killed_is_repeated(deck: Installation, tmp_path: Path
 def test_an_agents_commit_that_was_killed_leaves_no_lock(
     deck: Installation, tmp_path: Path, killed: str
 ) -> None:
-    checkout = make_repository(tmp_path / "shop")
-    shop = Shop(deck, checkout, deck.create(deck.environment_with(deck.connect(str(checkout)))))
-    waiting = WAITING.format(place="/workspace").replace("\n", "\\n")
+    shop = replica_of(deck, make_repository(tmp_path / "shop"))
     shop.run(
         "echo more > more; git add more; mkdir -p .git/hooks;"
-        f" printf '{waiting}' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit;"
+        f" printf '{WAITING_INSIDE}' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit;"
         " setsid git commit -qam One > /dev/null 2>&1 & echo $! > /tmp/pid"
     )
     until(lambda: "waiting" in shop.run("ls /workspace"), "the hook")
@@ -456,10 +450,9 @@ def test_an_update_that_was_killed_while_it_wrote_files_is_repeated(
     checkout = make_repository(tmp_path / "shop")
     commit(checkout, "gone", "gone\n")
     commit(checkout, "old", "old\n")
-    shop = Shop(deck, checkout, deck.create(deck.environment_with(deck.connect(str(checkout)))))
-    waiting = WAITING.format(place="/workspace").replace("\n", "\\n")
+    shop = replica_of(deck, checkout)
     shop.run(
-        f"printf '{waiting}cat' > /workspace/slow; chmod +x /workspace/slow;"
+        f"printf '{WAITING_INSIDE}cat' > /workspace/slow; chmod +x /workspace/slow;"
         " git config filter.slow.smudge /workspace/slow; mkdir -p .git/info;"
         " echo 'slow filter=slow' > .git/info/attributes; echo Closed. > README; echo own > own"
     )
