@@ -177,6 +177,41 @@ def test_files_of_a_replica(whole: Whole, shift: int) -> None:
     whole.made.kill_all()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("sandbox.json", "sandbox.json"),
+        ("clones.json", "clones.json"),
+        ("status.jsonl", "status.jsonl"),
+        ("run/engine.json", "run/engine.json"),
+        ("state/journal.jsonl", "/var/lib/replica/journal.jsonl"),
+        ("state/installed.json", "installed.json"),
+    ],
+)
+def test_a_directory_in_the_place_of_a_replicas_file_is_named_with_the_way_out(
+    whole: Whole, name: str, place: str
+) -> None:
+    whole.restore()
+    path = whole.path(name)
+    harm(path, directory)
+    made = whole.made
+    made.start()
+
+    def failure() -> str | None:
+        found = made.replica(whole.replica)
+        if found["status"] == "sleeping":
+            made.ask("POST", f"/v1/replica/{whole.replica}/wake")
+        return found["error"] if found["status"] == "error" else None
+
+    assert f"{place} is a directory in the place of a file; move it away" in until(failure)
+    path.rmdir()
+    made.post(f"/v1/replica/{whole.replica}/wake", status=202)
+    made.reach(whole.replica, "active")
+    made.stop()
+    made.kill_all()
+
+
 @asynccontextmanager
 async def opened(home: Home) -> AsyncGenerator[ServiceContext]:
     async with open_service(home, cast("LocalDriver", None), list) as context:
@@ -229,6 +264,35 @@ async def test_replicas_that_the_database_does_not_know_are_told(
     assert [record.getMessage() for record in caplog.records] == [
         f"The database has no record of replica {id}, whose files are {home.workspaces / id}"
     ]
+
+
+@pytest.mark.parametrize("damage", [directory, pipe])
+@pytest.mark.parametrize("end", ["wal", "shm"])
+async def test_what_is_no_file_of_the_database_is_named_with_the_way_out(
+    tmp_path: Path, end: str, damage: Damage
+) -> None:
+    home = Home(tmp_path)
+    async with opened(home):
+        pass
+    path = home.service / f"{home.database.name}-{end}"
+    harm(path, damage)
+    with pytest.raises(HomeUnusableError, match=rf"{path} is in the place .* Move it away"):
+        async with opened(home):
+            pass
+    path.rename(tmp_path / "aside")
+    async with opened(home):
+        pass
+
+
+@pytest.mark.parametrize("name", ["lock", "stopped"])
+async def test_a_directory_in_the_place_of_a_file_of_the_service_is_named(
+    tmp_path: Path, name: str
+) -> None:
+    home = Home(tmp_path)
+    (home.service / name).mkdir(parents=True)
+    with pytest.raises(HomeUnusableError, match=rf"{name} is a directory in .*; move it away"):
+        async with opened(home):
+            pass
 
 
 @pytest.mark.parametrize("damage", [garbage, directory, pipe])

@@ -17,7 +17,8 @@ def config_text(path: Path) -> str:
     try:
         return read_file(path).decode() if path.exists() else ""
     except (OSError, UnicodeDecodeError) as e:
-        raise ConfigError(f"{path} cannot be read: {e}.", "Correct the file.") from e
+        why = e.strerror or e if isinstance(e, OSError) else e
+        raise ConfigError(f"{path} cannot be read: {why}.", "Correct the file.") from e
 
 
 def with_value(text: str, names: Sequence[str], value: Any) -> str:

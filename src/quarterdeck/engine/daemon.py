@@ -21,7 +21,7 @@ from quarterdeck.engine.errors import JournalError
 from quarterdeck.engine.journal import FILE_NAME
 from quarterdeck.engine.rpc import RpcServer
 from quarterdeck.engine.tasks import TaskOwner
-from quarterdeck.local.files import write_file
+from quarterdeck.local.files import reason_of, write_file
 from quarterdeck.local.open_files import lower_limit
 from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.dial_home import (
@@ -253,4 +253,4 @@ def _without_input(error: Exception) -> str:
     if isinstance(error, ValidationError):
         fields = [".".join(map(str, fault["loc"])) for fault in error.errors(include_input=False)]
         return f"{CONFIG_NAME} is not valid at {', '.join(fields)}"
-    return str(error)
+    return reason_of(error) if isinstance(error, OSError) else str(error)

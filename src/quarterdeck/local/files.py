@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 PRIVATE = 0o600
@@ -77,6 +78,20 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def reason_of(error: OSError) -> str:
+    """Return what went wrong, and what to do when a directory is in the place of a file or the reverse."""
+    name = error.filename2 or error.filename
+    if error.errno in (errno.EISDIR, errno.ENOTDIR, errno.EEXIST) and isinstance(name, str):
+        with suppress(OSError):
+            there = next(path for path in (Path(name), *Path(name).parents) if path.exists())
+            if there.is_dir() == (error.errno == errno.EISDIR):
+                kinds = ("directory", "file") if there.is_dir() else ("file", "directory")
+                return "{} is a {} in the place of a {}; move it away and try again".format(
+                    there, *kinds
+                )
+    return error.strerror or str(error)
 
 
 def find_checkout(directory: Path) -> Path | None:

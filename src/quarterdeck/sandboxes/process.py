@@ -30,6 +30,7 @@ from contextlib import (
 from dataclasses import replace
 from types import MappingProxyType
 
+from quarterdeck.local.files import reason_of
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import PROC
 from quarterdeck.sandboxes.archives import Archives
@@ -429,6 +430,4 @@ def _disk_errors() -> Generator[None]:
     except OSError as e:
         if e.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFullError("The disk is full. Make room, and try again.", str(e)) from e
-        raise SandboxError(
-            f"The sandbox's files cannot be written: {e.strerror or e}.", str(e)
-        ) from e
+        raise SandboxError(f"The sandbox's files cannot be written: {reason_of(e)}.", str(e)) from e

@@ -11,6 +11,7 @@ from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 
+from quarterdeck.local.files import reason_of
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.service.errors import AddressInUseError, ListenError
 
@@ -177,7 +178,7 @@ def _bind_unix(path: Path, mask: int, entrance: Entrance) -> Bound:
         draft.replace(path)
     except OSError as e:
         opened.close()
-        raise ListenError(f"Cannot listen on {path}: {e.strerror or e}.") from e
+        raise ListenError(f"Cannot listen on {path}: {reason_of(e)}.") from e
     return Bound(opened, path, entrance, _inode(path))
 
 
@@ -190,7 +191,7 @@ def _answers(path: Path) -> bool:
         except (ConnectionRefusedError, FileNotFoundError, NotADirectoryError):
             return False
         except OSError as e:
-            raise ListenError(f"Cannot listen on {path}: {e.strerror or e}.") from e
+            raise ListenError(f"Cannot listen on {path}: {reason_of(e)}.") from e
     return True
 
 

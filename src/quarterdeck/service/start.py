@@ -16,6 +16,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from quarterdeck.local.files import reason_of
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find
 from quarterdeck.local.sockets import socket_address
@@ -83,7 +84,7 @@ def take_home(home: Home) -> HomeLock:
         _make(home.inside_sockets, passable)
         descriptor = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as e:
-        raise HomeUnusableError(f"The directory {home.root} cannot be used: {e.strerror}.") from e
+        raise HomeUnusableError(f"The directory {home.root} cannot be used: {reason_of(e)}.") from e
     return _lock(home, descriptor)
 
 
@@ -105,7 +106,7 @@ def _lock(home: Home, descriptor: int) -> HomeLock:
         raise HomeInUseError(f"A service of {home.root} runs already: {who}.", pid) from e
     except OSError as e:
         os.close(descriptor)
-        raise HomeUnusableError(f"The lock {home.lock} cannot be written: {e.strerror}.") from e
+        raise HomeUnusableError(f"The lock {home.lock} cannot be written: {reason_of(e)}.") from e
     return HomeLock(descriptor)
 
 
@@ -151,8 +152,14 @@ def _check_records(home: Home) -> None:
     """Refuse to start without a database if the home has replicas. The files are left as they are.
 
     Raises:
-        HomeUnusableError: there are replicas, and no record of anything.
+        HomeUnusableError: there are replicas, and no record of anything, or what is in the place of a
+            file of the database is none.
     """
+    for path in (home.database.with_name(f"{home.database.name}-{end}") for end in ("wal", "shm")):
+        if path.exists() and not path.is_file():
+            raise HomeUnusableError(
+                f"{path} is in the place of a file of the database. Move it away and start again."
+            )
     if not _replicas_here(home):
         return
     try:

@@ -30,7 +30,7 @@ from quarterdeck.engine.setup.home import (
     parts_of,
 )
 from quarterdeck.engine.setup.hooks import HookRunner, Hooks, SetupMemory, was_claimed
-from quarterdeck.local.files import write_file
+from quarterdeck.local.files import reason_of, write_file
 from quarterdeck.wire.agents import OwnAgent
 from quarterdeck.wire.engine import EngineConfig
 from quarterdeck.wire.errors import ErrorCode
@@ -123,7 +123,7 @@ def _note(path: Path, installed: dict[str, str]) -> None:
     try:
         write_file(path, json.dumps(installed))
     except OSError as error:
-        raise SetupError(f"{path.name} could not be written: {error.strerror or error}.") from error
+        raise SetupError(f"{path.name} could not be written: {reason_of(error)}.") from error
 
 
 logger = logging.getLogger(__name__)
