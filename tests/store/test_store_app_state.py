@@ -60,6 +60,23 @@ async def test_one_that_falls_asleep_is_followed_no_longer_and_nothing_runs_in_i
     assert state.status == "sleeping" and not state.works
 
 
+async def test_of_many_errors_a_few_are_told(watched: Watched, service: PlayedService) -> None:
+    """Each is a notice on the screen, and keys wait behind it."""
+    id = service.add("one")
+    await detailed(watched, id)
+    await watched.until(lambda: str(id) in service.streams, "the stream")
+    for index in range(1, 1001):
+        told = event(index, "error", code="X", message=f"Error {index}.")
+        service.streams[str(id)].put_nowait(told)
+    service.streams[str(id)].put_nowait(
+        event(1001, "engine.status.changed", workspaceStatus="error")
+    )
+    await watched.until(lambda: watched.deck.replicas[id].status == "error", "the last event")
+    texts = [one.text for one in watched.told if isinstance(one, Noticed)]
+    assert texts[:4] == [f"Error {index}." for index in range(1, 5)]
+    assert len(texts) == 5 and texts[4] == "Error 5. More errors are left out for up to 10 s."
+
+
 async def test_a_queue_that_changes_while_it_is_read_is_read_again(
     watched: Watched, service: PlayedService
 ) -> None:

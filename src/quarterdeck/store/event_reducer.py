@@ -11,6 +11,7 @@ commands, and the list shows that.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
 SHARE_SECONDS = 0.003
 """Time for folding events that have arrived, before keys and frames are processed."""
 
+NOTICES, NOTICE_SECONDS = 5, 10.0
+"""Most errors of a replica that are told, and in how many seconds."""
+
 log = logging.getLogger(__name__)
 
 PAGE = 400
@@ -69,6 +73,7 @@ class ReplicaFeed:
         self._state = state
         self._owner = owner
         self._reconnect: Callable[[], None] | None = None
+        self._noticed: deque[float] = deque(maxlen=NOTICES)
         self.live = False
         """Whether the record was read, so that every change since is known."""
 
@@ -175,9 +180,19 @@ class ReplicaFeed:
                 state.previews = previews
                 self._publish(ReplicaChanged(state.id))
             case ErrorEvent(message=message) if event.type == EventType.ERROR:
-                self._publish(Noticed("error", state.name, message, state.id))
+                self._notice(message)
             case _:
                 pass
+
+    def _notice(self, text: str) -> None:
+        """Tell an error, unless there were many: each is a notice on the screen, before the next key."""
+        now, before = monotonic(), self._noticed
+        if len(before) == NOTICES and now - before[0] < NOTICE_SECONDS:
+            return
+        before.append(now)
+        if len(before) == NOTICES and now - before[0] < NOTICE_SECONDS:
+            text += f" More errors are left out for up to {NOTICE_SECONDS:.0f} s."
+        self._publish(Noticed("error", self._state.name, text, self._state.id))
 
     def _chat(self, chat_id: str) -> ChatState | None:
         return next((c for c in self._state.chats.values() if str(c.id) == chat_id), None)
