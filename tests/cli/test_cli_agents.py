@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.disks import small_disk
+
 ROBOT = """
 [agents.robot]
 name = "Robot"
@@ -16,6 +18,11 @@ if [ "$1" = prefix ]; then echo "$NPM_PREFIX"; exit; fi
 echo "npm was told: $*"
 [ -z "$NPM_FAILS" ] || { echo "npm ERR! 404" >&2; exit 1; }
 prefix=$NPM_PREFIX
+if [ -n "$NPM_FILLS" ]; then  # npm takes back what it began, and keeps its cache
+    cat /dev/zero >"$prefix/cache" 2>/dev/null
+    echo "npm error nospc ENOSPC: no space left on device, write" >&2
+    exit 228
+fi
 [ "$5" != --prefix ] || prefix=$6
 package=$prefix/lib/node_modules/$NPM_PACKAGE
 mkdir -p "$package/bin" "$prefix/bin"
@@ -118,6 +125,21 @@ def test_another_version_that_comes_first_on_the_path_is_named(installation, npm
     assert f"Gemini 1.2.3 is installed: {npm['NPM_PREFIX']}/bin/gemini." in ended.err
     assert f"Replicas use Gemini 1.0.0, {program}, because {places}." in ended.err
     assert ended.json["version"] == "1.0.0"
+
+
+@pytest.mark.long
+def test_a_full_disk_is_said_plainly(installation, npm, require_tool):
+    prefix = Path(npm["NPM_PREFIX"])
+    with small_disk(prefix, 16, require_tool):
+        assert installation.qd("agents", "install", "gemini", **npm).code == 0
+        ended = installation.qd("agents", "install", "gemini", NPM_FILLS="1", **npm)
+        assert ended.code == 1
+        assert f"npm: exit status 228. Only 0 MB are free at {prefix}/bin." in ended.err
+        assert "Make room there, and try again." in ended.err
+        found = by_id(installation.qd("agents", "--json", **npm))["gemini"]
+        assert (found["installed"], found["version"]) == (True, "1.2.3")
+        (prefix / "cache").unlink()
+        assert installation.qd("agents", "install", "gemini", **npm).code == 0
 
 
 def test_the_version_is_that_of_the_agent_not_of_what_runs_it(installation, tmp_path):

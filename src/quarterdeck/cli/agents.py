@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -143,6 +144,8 @@ def _row(agent: "Agent") -> list[str]:
 
 
 _NPM_TIMEOUT = 30.0
+_ROOM_BYTES = 200 << 20
+"""An agent may need more than this."""
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]*")
 """A version or a tag of npm."""
 
@@ -218,8 +221,12 @@ def _npm_prefix(npm: Path) -> Path:
 
 
 def _is_writable(path: Path) -> bool:
-    existing = next(parent for parent in (path, *path.parents) if parent.exists())
-    return os.access(existing, os.W_OK | os.X_OK)
+    return os.access(_existing(path), os.W_OK | os.X_OK)
+
+
+def _existing(path: Path) -> Path:
+    """Return a path, or the nearest above it that exists."""
+    return next(parent for parent in (path, *path.parents) if parent.exists())
 
 
 @click.command(name="install")
@@ -235,7 +242,7 @@ def install(common: Common, name: str) -> None:
     home = find_home()
     place = _npm_install(find_npm(), home)
     scripts = () if preset.install_scripts else ("--ignore-scripts",)
-    run_npm([*place.command, *scripts, f"{preset.npm}@{version}"], place.note)
+    run_npm([*place.command, *scripts, f"{preset.npm}@{version}"], place.programs, place.note)
     agent = _installed_agent(agent_id, home)
     _report_version(agent, preset, place.programs, home)
     if not agent.available and agent.reason:
@@ -287,8 +294,8 @@ def installable(name: str) -> "tuple[str, Preset, str]":
     return agent_id, preset, version or preset.tested or "latest"
 
 
-def run_npm(arguments: list[str], note: str | None) -> None:
-    """Run npm with its output on stderr, where the person sees it.
+def run_npm(arguments: list[str], place: Path, note: str | None = None) -> None:
+    """Run npm, which installs at `place`, with its output on stderr, where the person sees it.
 
     Raises:
         FailedError: it failed.
@@ -301,8 +308,15 @@ def run_npm(arguments: list[str], note: str | None) -> None:
         code = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=sys.stderr).returncode
     except OSError as e:
         raise FailedError(f"npm could not be run: {e.strerror}.") from e
-    if code != 0:
-        raise FailedError(f"npm: exit status {code}.", "See its output above.")
+    if code == 0:
+        return
+    for path in (_existing(place), _existing(Path.home())):  # npm's cache is in the home
+        if (free := shutil.disk_usage(path).free) < _ROOM_BYTES:
+            raise FailedError(
+                f"npm: exit status {code}. Only {free >> 20} MB are free at {path}.",
+                "Make room there, and try again. npm's output is above.",
+            )
+    raise FailedError(f"npm: exit status {code}.", "See its output above.")
 
 
 def _installed_agent(agent_id: str, home: Home) -> "Agent":

@@ -120,7 +120,7 @@ def _install(place: Path, packages: Sequence[_Package], processor: str) -> None:
     target = ("--os=linux", f"--cpu={cpu}", "--libc=glibc")
     node = f"node-linux-{cpu}@{NODE}"
     plain = [f"{package}@{version}" for _, package, version, scripts in packages if not scripts]
-    run_npm([*npm, *target, "--ignore-scripts", node, *plain], None)
+    run_npm([*npm, *target, "--ignore-scripts", node, *plain], place)
     others = [f"{package}@{version}" for _, package, version, scripts in packages if scripts]
     if others:
-        run_npm([*npm, *target, *others], None)
+        run_npm([*npm, *target, *others], place)
