@@ -48,12 +48,12 @@ def create(program: Program, message: str, name: str, start: tuple[str, str] | N
 
 def to_list(program: Program) -> None:
     """From the composer to the list."""
-    wait_for_keys(program, "enter send")
+    wait_for_keys(program, ("enter send", "enter queue"))
     program.type(ESCAPE)
     wait_for_keys(program, "n new")
 
 
-def wait_for_keys(program: Program, first: str) -> None:
+def wait_for_keys(program: Program, first: str | tuple[str, ...]) -> None:
     """Waits until the line at the bottom begins so, which tells what has the focus."""
     program.wait(lambda: program.text.splitlines()[-1].strip().startswith(first))
 

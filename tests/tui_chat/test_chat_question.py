@@ -354,6 +354,8 @@ async def test_a_choice_has_letters_by_its_place_and_may_take_a_text(
         assert "say why" not in text
         await pilot.press("c")
         await eventually(lambda: answers == [("r", "Do not answer")], "the answer")
+        await pilot.press("m")
+        await eventually(lambda: " enter answer " in screen_text(frozen), "the key line")
 
 
 async def test_a_question_that_takes_a_text_only_leaves_the_focus_to_the_composer(

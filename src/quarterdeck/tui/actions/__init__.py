@@ -6,7 +6,7 @@ disagree with the others. A user may rebind actions in the configuration file
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -136,11 +136,17 @@ def _of_screen(method: str) -> str:
 
 
 def brief_keys(
-    where: KeyContext, without: Collection[str] = frozenset()
+    where: KeyContext,
+    without: Collection[str] = frozenset(),
+    labels: Mapping[str, str] | None = None,
 ) -> tuple[tuple[str, str], ...]:
-    """Return key and label pairs for the bottom line, without actions that have no key or one of these ids."""
+    """Return key and label pairs for the bottom line, without actions that have no key or one of these ids.
+
+    `labels`, by id, replace those of the table.
+    """
     actions = (action for action in ACTIONS[where] if action.brief and action.id not in without)
-    return tuple((key, action.brief) for action in actions if (key := shown_key(action)))
+    found = ((shown_key(action), (labels or {}).get(action.id, action.brief)) for action in actions)
+    return tuple((key, label) for key, label in found if key)
 
 
 def action_id_of(where: KeyContext, key: str) -> str:

@@ -1,5 +1,7 @@
 """Which keys apply at the focus."""
 
+from collections.abc import Mapping
+
 from textual.message import Message
 from textual.widget import Widget
 
@@ -26,13 +28,16 @@ class HasKeyContext:
         """The actions of the place, by id, that currently have no effect."""
         return frozenset[str]()
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Labels for the bottom line, by action id, that currently replace those of the table."""
+        return {}
 
-def idle_actions_of(focused: Widget | None) -> frozenset[str]:
-    """Return the actions of the current place that currently have no effect."""
-    for node in focused.ancestors_with_self if focused is not None else ():
-        if isinstance(node, HasKeyContext):
-            return node.without
-    return frozenset[str]()
+
+def nearest_context(focused: Widget | None) -> HasKeyContext:
+    """Return what says which keys have an effect at the focus."""
+    around = focused.ancestors_with_self if focused is not None else ()
+    return next((node for node in around if isinstance(node, HasKeyContext)), HasKeyContext())
 
 
 def key_context_of(focused: Widget | None, otherwise: KeyContext) -> KeyContext:

@@ -329,7 +329,7 @@ class ChatPane(Vertical, TakesKeys):
         self._show_question(chat)
         self.composer.model = chat.model or ""
         self.composer.show_destination(
-            destination(chat, replica.status, online=self._app_state.online)
+            *destination(chat, replica.status, online=self._app_state.online)
         )
 
     def _show_attachments(self) -> None:

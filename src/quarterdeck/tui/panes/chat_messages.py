@@ -142,29 +142,30 @@ def asks_for_text(chat: ChatState | None) -> QuestionBlock | None:
     return question if question is not None and question.takes_text else None
 
 
-def destination(chat: ChatState, status: str, *, online: bool) -> str:
-    """Return what the key that sends does with the text."""
-    return keyed(_destination(chat, status, online=online))
+def destination(chat: ChatState, status: str, *, online: bool) -> tuple[str, str]:
+    """Return what the key that sends does with the text, as its label and in full."""
+    label, words = _destination(chat, status, online=online)
+    return label, keyed(words)
 
 
-def _destination(chat: ChatState, status: str, *, online: bool) -> str:
+def _destination(chat: ChatState, status: str, *, online: bool) -> tuple[str, str]:
     if not online:
-        return "Offline: {composer.send} queues locally"
+        return "queue", "Offline: {composer.send} queues locally"
     match status:
         case WorkspaceStatus.SLEEPING | WorkspaceStatus.ARCHIVED:
-            return "{composer.send} wakes and sends"
+            return "send", "{composer.send} wakes and sends"
         case WorkspaceStatus.PREPARING:
-            return "{composer.send} sends when it is ready"
+            return "send", "{composer.send} sends when it is ready"
         case WorkspaceStatus.ERROR:
-            return "first wake it: {composer.transcript}, then {replica.wake}"
+            return "send", "first wake it: {composer.transcript}, then {replica.wake}"
         case _ if asks_for_text(chat):
-            return "{composer.send} answers the question"
+            return "answer", "{composer.send} answers the question"
         case _ if chat.record.processing and chat.open_questions:
-            return "{composer.send} queues until you answer"
+            return "queue", "{composer.send} queues until you answer"
         case _ if chat.record.processing:
-            return "{composer.send} queues · {composer.steer} steers"
+            return "queue", "{composer.send} queues · {composer.steer} steers"
         case _:
-            return "{composer.send} sends"
+            return "send", "{composer.send} sends"
 
 
 def plan_ready_words() -> str:

@@ -19,7 +19,7 @@ from quarterdeck.store.services import Services
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import BY_STATE, ON_REPLICAS, KeyContext
 from quarterdeck.tui.frames import SettledLayout
-from quarterdeck.tui.kit.key_context import idle_actions_of
+from quarterdeck.tui.kit.key_context import nearest_context
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
 from quarterdeck.wire.replicas import Replica, WorkspaceStatus
@@ -384,7 +384,7 @@ class CommandScreen(SettledLayout[None]):
     def action_help(self) -> None:
         from quarterdeck.tui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen(self.where, without=idle_actions_of(self.focused)))
+        self.app.push_screen(HelpScreen(self.where, without=nearest_context(self.focused).without))
 
     def action_leave(self) -> None:
         self.app.exit(0)

@@ -26,7 +26,7 @@ from quarterdeck.store.status import ConnectionPhase, ConnectionState
 from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
-from quarterdeck.tui.kit.key_context import KeyContextChanged, idle_actions_of, key_context_of
+from quarterdeck.tui.kit.key_context import KeyContextChanged, key_context_of, nearest_context
 from quarterdeck.tui.panes.replica import PendingUpdate, ReplicaHolder, ReplicaPane
 from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane
 from quarterdeck.tui.screens.commands import CommandScreen, pointless
@@ -56,7 +56,6 @@ GROUPED = {
     Grouping.SERVICE: "Grouped by service",
 }
 NONE_SHOWN = "No matches.\n{list.everything} clears the filter."
-
 
 BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (120, "-wide")]
 """Columns from which a window has a class."""
@@ -385,9 +384,10 @@ class MainScreen(CommandScreen):
     def _show_keys(self) -> None:
         if self._is_closing:
             return
-        idle = pointless(self.meant) | idle_actions_of(self.focused)
+        context = nearest_context(self.focused)
+        idle = pointless(self.meant) | context.without
         # Below a dialog they do not work.
-        keys = brief_keys(self.where, without=idle) if self.is_active else ()
+        keys = brief_keys(self.where, idle, context.labels) if self.is_active else ()
         self.query_one(KeyLine).show(keys)
 
     @on(ReplicaHolder.Shown)

@@ -6,7 +6,7 @@ pasted text --add--> "[paste 1: 75,000 lines, 1.0 MB]" --written--> pasted text
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
@@ -189,6 +189,7 @@ class Composer(TakesImages, HasKeyContext):
     def __init__(self, *, id: str | None = None) -> None:
         self.pastes = Pastes()  # the base class loads the first text
         self._token: Token | None = None
+        self._send_label = "send"
         self._recalled: str | None = None
         """The older prompt that was shown last."""
         super().__init__(id=id, show_line_numbers=False, soft_wrap=True, compact=False)
@@ -237,9 +238,17 @@ class Composer(TakesImages, HasKeyContext):
         self._token_may_change()
         self.post_message(KeyContextChanged())
 
-    def show_destination(self, words: str) -> None:
-        """Show where Enter will send the text to."""
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Part of `HasKeyContext`."""
+        return {"composer.send": self._send_label}
+
+    def show_destination(self, label: str, words: str) -> None:
+        """Show what Enter does with the text, for the bottom line and in full."""
         self.border_subtitle = words
+        if label != self._send_label:
+            self._send_label = label
+            self.post_message(KeyContextChanged())
 
     def watch_plan_mode(self, on: bool) -> None:
         self.set_class(on, "plan")
