@@ -61,8 +61,13 @@ def test_the_whole_job_by_pipes(shop: Shop) -> None:
         assert got[0].startswith("Fetched qd/fix, ")
         assert got[0].endswith("1 file stays uncommitted in the replica; commit takes them along.")
         assert got[1] == "Message (Enter for fix):"
-        assert any(re.fullmatch(r"Committed [0-9a-f]{10} A better shop\.", line) for line in got)
-        assert any(re.fullmatch(r"Pushed qd/fix, [0-9a-f]{10}\.", line) for line in got)
+        committed, pushed = (
+            [line for line in got if line.startswith(word)] for word in ("Committed", "Pushed")
+        )
+        (line,) = committed  # told by the transcript
+        assert re.fullmatch(r"Committed [0-9a-f]+ to qd/fix in shop: A better shop", line)
+        (line,) = pushed
+        assert re.fullmatch(r"Pushed qd/fix \([0-9a-f]+\) to the source of shop", line)
         assert git(shop, "show", "qd/fix:README") == "A better shop.\n"
 
         talk.type("wait a while")

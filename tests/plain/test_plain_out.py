@@ -42,7 +42,7 @@ def test_work_is_applied_and_merged_into_the_checkout(shop: Shop) -> None:
         )
         talk.type("commit", "A better shop", "merge")
         merged = talk.until("Merged qd/fix into main, ")
-        assert any(line.endswith(" A better shop.") for line in merged)
+        assert any(line.endswith(" in shop: A better shop") for line in merged)
         talk.type("merge it all", "wait", "pr", "pr squash")  # the first is a message
         talk.until("Scripted: You said: merge it all.")
         talk.until("The source is a directory: fetch or merge, then push from there.")

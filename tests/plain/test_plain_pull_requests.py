@@ -71,7 +71,7 @@ def test_one_is_opened_looked_at_and_merged(hosted: tuple[Shop, HostsDouble]) ->
         pull.runs = [PASSED]
         hosts.tell(Home(shop.home).socket)
         talk.type("pr squash", "no", "pr squash", "yes", "pr", "no")
-        merged = talk.until(f"Merged pull request {pull.number} into main.")
+        merged = talk.until(f"Merged pull request {pull.number} of shop: Sails ")
         assert merged.count("Merge it into main by squash? yes or no:") == 2
         assert "qd/sails into main: open, checks passing." in merged
         assert "qd/sails into main: merged." in talk.until("Push the branch and open one?")

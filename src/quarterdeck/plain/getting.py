@@ -84,7 +84,7 @@ async def commit(session: Session, _: str) -> None:
     with session.dialog():
         message = await session.ask(f"Message (Enter for {one_line(changes.title)}):")
     done = await changes.commit(state, message or changes.title)
-    session.say(f"Committed {done.commit.sha[:10]} {one_line(done.commit.title)}.")
+    session.say_done(f"Committed {done.commit.sha[:10]} {one_line(done.commit.title)}.")
 
 
 async def _into_checkout(session: Session, verb: str) -> tuple[GetChanges, GitState, str] | None:
@@ -159,8 +159,10 @@ async def push(session: Session, _: str) -> None:
     changes, state = chosen
     done = await changes.push(state)
     branch = one_line(done.branch)
-    what = f"Pushed {branch}, {done.commit[:10]}." if done.changed else f"{branch} is up to date."
-    session.say(f"{what}{_left(state)}")
+    if done.changed:
+        session.say_done(f"Pushed {branch}, {done.commit[:10]}.", _left(state))
+    else:
+        session.say(f"{branch} is up to date.{_left(state)}")
 
 
 async def pull_requests(session: Session, rest: str) -> None:
@@ -218,7 +220,7 @@ async def _merge_pull_request(
     session.say(*pull_lines(pull), *left_out(changes.replica, pull.repository, pull))
     await session.confirm(f"Merge it into {one_line(pull.base)} by {method}?")
     done = await changes.pulls.merge(changes.replica_id, pull, method)
-    session.say(f"Merged pull request {done.number} into {one_line(done.base)}.")
+    session.say_done(f"Merged pull request {done.number} into {one_line(done.base)}.")
 
 
 async def _fix(session: Session, pull: PullRequestDetail) -> None:

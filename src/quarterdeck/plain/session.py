@@ -107,6 +107,15 @@ class Session:
         """Print the answer of a command."""
         self.console.say(*lines)
 
+    def say_done(self, done: str, left: str = "") -> None:
+        """Print what an operation of git did, and what it left.
+
+        The service notes it in the history of one chat. If the replica has a single one, that note is printed instead.
+        """
+        is_noted = self.replica is not None and len(self.replica.chats) == 1
+        if line := (left if is_noted else f"{done}{left}").strip():
+            self.say(line)
+
     def _tell(self, *lines: str) -> None:
         """Print what has happened, but not into a dialog."""
         if self._asking:
