@@ -315,6 +315,18 @@ async def test_settings_are_in_parts_and_each_keeps_its_line(
         await desk.see("[5 Keys]", "replica.delete")
         await desk.pilot.click("TabBar", offset=(3, 0))
         await desk.see("[1 General]")
+        await desk.press("4", "down", "down")
+        await desk.see("[4 Notifications]")
+        row = screen.listing.chosen
+        await desk.press("escape")
+        await desk.see("n new")
+        await desk.press("comma")
+        await desk.see("[4 Notifications]")
+        again = desk.app.screen
+        assert isinstance(again, SettingsScreen) and again is not screen
+        assert again.listing.chosen == row
+        await desk.press("1")
+        await desk.see("[1 General]", "Theme")
 
 
 async def test_settings_are_found_across_parts(

@@ -1,7 +1,7 @@
 """Rows of the settings, and the parts that they are shown in."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
@@ -42,6 +42,16 @@ _SECTIONS = (
 )
 PARTS: dict[str, tuple[str, ...]] = dict(zip(SETTINGS_PARTS, _SECTIONS, strict=True))
 """The parts of the page, and the sections of each."""
+
+
+@dataclass
+class SettingsPosition:
+    """The part that is shown, and the row under the cursor of each part."""
+
+    part: str = next(iter(PARTS))
+    cursors: dict[str, str] = field(default_factory=dict[str, str])
+
+
 SHORT = {"Agents and credentials": "Agents", "Notifications": "Notices"}
 """Names of parts where not all fit."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 from pydantic import Field as Bounds
@@ -34,7 +35,7 @@ from quarterdeck.tui.known_services import KnownService, NotSupportedError, Surr
 from quarterdeck.tui.options import QUIET, THEMES, quiet_hours
 from quarterdeck.tui.screens.page import PageScreen
 from quarterdeck.tui.settings import listing
-from quarterdeck.tui.settings.listing import SettingRow, SettingsList
+from quarterdeck.tui.settings.listing import SettingRow, SettingsList, SettingsPosition
 from quarterdeck.tui.widgets.lines import FilterLine
 from quarterdeck.tui.widgets.tab_bar import Tab, TabBar
 
@@ -157,6 +158,8 @@ class SettingsScreen(PageScreen):
     SettingsScreen TabBar { margin: 0 0 1 0; }
     SettingsScreen FilterLine { margin: 0 1; }
     """
+    _positions: ClassVar[WeakKeyDictionary[AppState, SettingsPosition]] = WeakKeyDictionary()
+    """Where the page was left."""
 
     def __init__(self, app_state: AppState) -> None:
         super().__init__(app_state)
@@ -164,9 +167,7 @@ class SettingsScreen(PageScreen):
         self._problem = ""
         self._terminal: Route | None = None
         """How notices reach the terminal, once it was found out."""
-        self._part = next(iter(listing.PARTS))
-        self._cursors: dict[str, str | None] = {}
-        """Row under the cursor of the parts that were left."""
+        self._at = self._positions.setdefault(app_state, SettingsPosition())
 
     def body(self) -> ComposeResult:
         yield TabBar()
@@ -176,7 +177,7 @@ class SettingsScreen(PageScreen):
     def on_mount(self) -> None:
         self.set_focus(self.listing)
         self.host.reload_themes()
-        self._show()
+        self._show_part(self._at.part)
         self._read()
 
     @property
@@ -194,16 +195,14 @@ class SettingsScreen(PageScreen):
         return cast("Cockpit", self.app)
 
     def _show(self, *, keep: bool = True) -> None:
-        shown, words = self._rows(), self.finder.typed
+        shown, words = self._rows(), self.finder.typed.strip()
         tabs = [
             Tab(part, f"{number} {part}", f"{number} {listing.SHORT.get(part, part)}")
             for number, part in enumerate(listing.PARTS, 1)
         ]
-        self.query_one(TabBar).show(tabs, None if words.strip() else self._part)
-        found = (
-            listing.matching(shown, words) if words.strip() else listing.in_part(shown, self._part)
-        )
-        self.listing.empty = NO_MATCHES if words.strip() else ""
+        self.query_one(TabBar).show(tabs, None if words else self._at.part)
+        found = listing.matching(shown, words) if words else listing.in_part(shown, self._at.part)
+        self.listing.empty = NO_MATCHES if words else ""
         self.listing.show_rows(found, keep=keep)
         self.finder.show(sum(not row.head for row in found), sum(not row.head for row in shown), 0)
 
@@ -260,7 +259,7 @@ class SettingsScreen(PageScreen):
     def action_next_part(self, by: int) -> None:
         """Show the next part, or a previous one."""
         parts = list(listing.PARTS)
-        self._show_part(parts[(parts.index(self._part) + by) % len(parts)])
+        self._show_part(parts[(parts.index(self._at.part) + by) % len(parts)])
 
     @on(TabBar.Chosen)
     def _tab_chosen(self, event: TabBar.Chosen) -> None:
@@ -269,12 +268,14 @@ class SettingsScreen(PageScreen):
     def _show_part(self, part: str) -> None:
         if self.finder.typed.strip():
             self.finder.action_all()
-        else:
-            self._cursors[self._part] = self.listing.chosen
-        self._part = part
+        self._at.part = part
         self._show(keep=False)
-        if (row := self._cursors.get(part)) is not None:
-            self.listing.select(row)
+        self.listing.select(self._at.cursors.get(part, ""))
+
+    @on(SettingsList.Highlighted)
+    def _note_row(self) -> None:
+        if self.listing.chosen and not self.finder.typed.strip():
+            self._at.cursors[self._at.part] = self.listing.chosen
 
     def action_find(self) -> None:
         """Find settings in all parts."""
@@ -437,7 +438,6 @@ class SettingsScreen(PageScreen):
 
     @work
     async def _ask_connection(self) -> None:
-
         around = self.host.surroundings
         if around is None:
             return
