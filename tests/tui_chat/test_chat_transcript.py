@@ -317,3 +317,43 @@ def test_a_new_file_is_the_persons_alone_to_replace(tmp_path: Path) -> None:
         write_new(tmp_path / "a", b"2")
     assert (tmp_path / "a").read_bytes() == b"1"
     assert stat.S_ISREG((tmp_path / "a").stat().st_mode)
+
+
+async def test_a_click_on_a_link_opens_it_after_asking_or_copies_it(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    story = Story().user("go to https://user.example").say("read [this](https://agent.example/a).")
+    output = [{"type": "content", "content": {"type": "text", "text": "at https://tool.example/"}}]
+    story.update("tool_call", toolCallId="t", title="open", status="completed", content=output)
+    said(frozen.add("alpha"), story.events)
+    browser = tmp_path / "xdg-open"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("DISPLAY", ":9")
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter", "tab")
+        await eventually(lambda: "read this." in screen_text(frozen), "the transcript")
+        view = frozen.screen.query_one("ChatTranscript")
+
+        async def click(words: str) -> None:
+            rows = screen_text(frozen).splitlines()
+            y, x = next((y, row.index(words)) for y, row in enumerate(rows) if words in row)
+            left, top = view.region.offset
+            await pilot.click("ChatTranscript", offset=(x - left, y - top))
+
+        await click("this")
+        await eventually(lambda: "Open this link?" in screen_text(frozen), "the question")
+        assert "https://agent.example/a" in screen_text(frozen)
+        await pilot.press("y")
+        opened_at = tmp_path / "opened"
+        await eventually(lambda: opened_at.exists() and opened_at.read_text() != "", "the browser")
+        assert opened_at.read_text() == "https://agent.example/a\n"
+        monkeypatch.setenv("SSH_CONNECTION", "1 2 3 4")
+        await click("https://user")
+        await eventually(lambda: frozen.clipboard == "https://user.example", "the copy")
+        await pilot.press("end", "enter")
+        await eventually(lambda: "at https://tool" in screen_text(frozen), "the opened call")
+        await click("https://tool")
+        await eventually(lambda: frozen.clipboard == "https://tool.example/", "the copy")

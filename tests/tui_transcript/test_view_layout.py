@@ -132,6 +132,23 @@ def test_emphasis_and_links() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "address"),
+    [
+        ("see https://x.y/a_(b)?c=1&d=*e, then", "https://x.y/a_(b)?c=1&d=*e"),
+        ("(http://localhost:3000)", "http://localhost:3000"),
+        ("`https://x.y/z`", "https://x.y/z"),
+        ("**https://x.y/z**", "https://x.y/z"),
+        ("https://x.y/\u6f22", "https://x.y/"),
+        ("file:///etc/passwd x.y", ""),
+    ],
+)
+def test_an_address_in_the_text_is_a_link(source: str, address: str) -> None:
+    (row,) = rows(source)
+    assert [span.text for span in row if span.link] == ([address] if address else [])
+    assert all(span.link == span.text for span in row if span.link)
+
+
+@pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "file:///etc/passwd", "https://a\x1b\\b", "https://a b", ""]
 )
 def test_unsafe_links_are_text(url: str) -> None:

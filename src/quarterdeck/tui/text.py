@@ -1,5 +1,6 @@
 """Short texts of the cockpit, fitted into cells."""
 
+import re
 from datetime import datetime, timedelta
 from textwrap import wrap
 
@@ -8,6 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from quarterdeck.transcript.text import one_line
 
 WEEK = timedelta(days=6)
+ADDRESS = re.compile(r"(?:https?|ftp|file)://[^\s\x00]+|mailto:[^\s\x00]+@[^\s\x00]+", re.I)
+_PAIRS = {")": "(", "]": "["}
 
 
 def fit(text: str, width: int) -> str:
@@ -33,6 +36,21 @@ def end_of(text: str, width: int) -> str:
 def wrapped(text: str, width: int) -> list[str]:
     """Return a hint in lines of at most `width` characters; its own lines are kept apart."""
     return [row for line in text.splitlines() for row in wrap(line, max(1, width)) or [""]]
+
+
+def cut_address(word: str) -> str:
+    """Return the address in a word, without trailing punctuation."""
+    match = ADDRESS.search(word)
+    address = match[0] if match is not None else ""
+    while address and (
+        address[-1] in ".,;:!?'\"*" or _is_unpaired(address, _PAIRS.get(address[-1], ""))
+    ):
+        address = address[:-1]
+    return address
+
+
+def _is_unpaired(address: str, opening: str) -> bool:
+    return bool(opening) and address.count(address[-1]) > address.count(opening)
 
 
 def when(moment: datetime, now: datetime) -> str:

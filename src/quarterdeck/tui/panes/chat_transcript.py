@@ -2,12 +2,15 @@
 
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from textual import on, work
 from textual.binding import BindingType
 from textual.geometry import Region
 from textual.strip import Strip
 
 from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.kit.key_context import HasKeyContext
+from quarterdeck.tui.outside import open_address, opener, shown_address
 from quarterdeck.tui.transcript_view import TranscriptView
 
 if TYPE_CHECKING:
@@ -32,3 +35,17 @@ class ChatTranscript(TranscriptView, HasKeyContext):
         if not self.is_attached:
             return [Strip.blank(crop.width)] * crop.height
         return super().render_lines(crop)
+
+    @on(TranscriptView.LinkClicked)
+    @work(group="link", exclusive=True)
+    async def _follow_link(self, event: TranscriptView.LinkClicked) -> None:
+        """Open a link in the browser, after asking; copy it where the user's browser is elsewhere."""
+        from quarterdeck.tui.kit.dialogs import ConfirmScreen
+
+        command = opener(event.address)
+        if command is None:
+            copy_text(self, event.address)
+            return
+        asked = ConfirmScreen("Open this link?", shown_address(event.address), "Open")
+        if await self.app.push_screen_wait(asked) and not await open_address(command):
+            self.app.notify("Could not open a browser.", severity="warning", markup=False)

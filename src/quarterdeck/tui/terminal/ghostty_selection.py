@@ -4,7 +4,6 @@ The anchor of a selection is tracked, so scrolling does not move it. Links are t
 create (OSC 8), and addresses in the text.
 """
 
-import re
 from typing import Any
 
 import pyghostty
@@ -19,6 +18,7 @@ from quarterdeck.tui.terminal.ghostty_grid import (
     row_text,
     sized,
 )
+from quarterdeck.tui.text import ADDRESS, cut_address
 
 ffi: Any = pyghostty.ffi
 lib: Any = pyghostty.lib
@@ -145,25 +145,6 @@ def plain_text(terminal: Any, selection: Any) -> str:
 LINK_CHARACTERS = 4096
 ROWS_SEARCHED = 2000
 _BOUNDARIES = " \t\"'<>|`{}\N{BOX DRAWINGS LIGHT VERTICAL}\N{BOX DRAWINGS HEAVY VERTICAL}"
-_ADDRESS = re.compile(r"(?:https?|ftp|file)://[^\s\x00]+|mailto:[^\s\x00]+@[^\s\x00]+", re.I)
-_PAIRS = {")": "(", "]": "["}
-
-
-def cut_address(word: str) -> str:
-    """Return the address in a word, without trailing punctuation."""
-    match = _ADDRESS.search(word)
-    if match is None:
-        return ""
-    address = match[0]
-    while address and (
-        address[-1] in ".,;:!?'\"*" or _is_unpaired(address, _PAIRS.get(address[-1], ""))
-    ):
-        address = address[:-1]
-    return address[:LINK_CHARACTERS]
-
-
-def _is_unpaired(address: str, opening: str) -> bool:
-    return bool(opening) and address.count(address[-1]) > address.count(opening)
 
 
 class Links:
@@ -175,7 +156,9 @@ class Links:
 
     def at(self, ref: Any) -> str:
         """Return the link at a cell, or an empty text."""
-        return self._grid.uri(ref)[:LINK_CHARACTERS] or cut_address(self._word(ref))
+        return (
+            self._grid.uri(ref)[:LINK_CHARACTERS] or cut_address(self._word(ref))[:LINK_CHARACTERS]
+        )
 
     def _word(self, ref: Any) -> str:
         options = sized("GhosttyTerminalSelectWordOptions")
@@ -201,7 +184,7 @@ class Links:
 
     def _starts(self, y: int, cols: int) -> list[int]:
         raw = self._grid.cells(y, cols)
-        starts = {found.start() for found in _ADDRESS.finditer(row_text(raw))}
+        starts = {found.start() for found in ADDRESS.finditer(row_text(raw))}
         uri = ""
         for x, cell in enumerate(raw):
             if not is_linked(cell):

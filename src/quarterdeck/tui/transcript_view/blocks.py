@@ -15,7 +15,7 @@ from quarterdeck.transcript.blocks import (
 )
 from quarterdeck.transcript.export import diff_lines, unfenced
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, fit, line, wrap, wrap_hard
-from quarterdeck.tui.transcript_view.markdown import code_rows
+from quarterdeck.tui.transcript_view.markdown import code_rows, linked
 
 _LONGEST_ROW = 4_000
 _LONGEST_DIFF = 200_000
@@ -66,7 +66,7 @@ def typed_rows(text: str, width: int) -> list[Line]:
 
 
 def _typed(text: str, width: int) -> list[Line]:
-    return [row for part in text.split("\n") for row in wrap([Span(part, TextRole.PROMPT)], width)]
+    return [row for part in text.split("\n") for row in wrap(linked(part, TextRole.PROMPT), width)]
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
@@ -196,7 +196,7 @@ def _last_rows(text: str, width: int, most: int) -> list[Line]:
     rows: list[Line] = []
     for part in text.rsplit("\n", most)[-most:]:
         # Of an endless line only the visible part is wrapped.
-        rows += wrap_hard([Span(part[-width * most :], TextRole.DIM)], width)
+        rows += wrap_hard(linked(part[-width * most :], TextRole.DIM), width)
     return rows[-most:]
 
 

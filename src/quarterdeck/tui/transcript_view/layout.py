@@ -49,7 +49,7 @@ from quarterdeck.tui.transcript_view.blocks import (
     glance,
     typed_rows,
 )
-from quarterdeck.tui.transcript_view.markdown import Prose
+from quarterdeck.tui.transcript_view.markdown import Prose, linked
 
 LIVE_ROWS = 8
 """Rows of its output that a running call shows."""
@@ -145,7 +145,7 @@ def _output(text: str, width: int, role: TextRole) -> list[Line]:
         return []
     above = max(0, text.count("\n") + 1 - _TAIL)
     tail = text.rsplit("\n", _TAIL)[-_TAIL:] if above else text.split("\n")
-    rows = [row for part in tail for row in wrap_hard([Span(part[:_LONGEST_ROW], role)], width)]
+    rows = [row for part in tail for row in wrap_hard(linked(part[:_LONGEST_ROW], role), width)]
     above += max(0, len(rows) - _TAIL)
     head = [line(f"\u2026 {above:,} more lines above", TextRole.DIM)] if above else []
     return head + rows[-_TAIL:]

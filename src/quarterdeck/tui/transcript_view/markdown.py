@@ -1,7 +1,7 @@
 """Markdown as lines."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from quarterdeck.tui.kit.spans import (
     wrap,
     wrap_hard,
 )
+from quarterdeck.tui.text import cut_address
 
 if TYPE_CHECKING:  # the parser is loaded for the first text
     from markdown_it import MarkdownIt
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # the parser is loaded for the first text
     from markdown_it.tree import SyntaxTreeNode
 
 _MARKS = {"strong": Emphasis.BOLD, "em": Emphasis.ITALIC, "s": Emphasis.STRIKE}
+_ADDRESS = re.compile(r"https?://[!#-&(-;=?-_a-z~]+", re.IGNORECASE)
 _SAFE_LINK = re.compile(r"(?:https?|mailto):[\x21-\x7e]{1,2000}", re.IGNORECASE)
 
 
@@ -41,8 +43,10 @@ def spans_of(tokens: "Iterable[Token]", role: TextRole = TextRole.TEXT) -> list[
                 link = safe_link(str(token.attrGet("href") or ""))
             case "link_close":
                 link = ""
-            case "code_inline":
+            case "code_inline" if link:
                 spans.append(Span(token.content, TextRole.INLINE, marks, link))
+            case "code_inline":
+                spans += linked(token.content, TextRole.INLINE, marks)
             case "softbreak":
                 spans.append(Span(" ", role, marks, link))
             case "hardbreak":
@@ -55,9 +59,22 @@ def spans_of(tokens: "Iterable[Token]", role: TextRole = TextRole.TEXT) -> list[
                 marks |= _MARKS.get(token.tag, Emphasis.NONE)
             case kind if kind.endswith("_close"):
                 marks &= ~_MARKS.get(token.tag, Emphasis.NONE)
+            case _ if link:
+                spans.append(Span(token.content, TextRole.LINK, marks, link))
             case _:
-                spans.append(Span(token.content, TextRole.LINK if link else role, marks, link))
+                spans += linked(token.content, role, marks)
     return [span for span in spans if span.text]
+
+
+def linked(text: str, role: TextRole, marks: Emphasis = Emphasis.NONE) -> Iterator[Span]:
+    """Yield the spans of a text whose addresses are links."""
+    at = 0
+    for found in _ADDRESS.finditer(text):
+        if address := safe_link(cut_address(found[0])):
+            yield Span(text[at : found.start()], role, marks)
+            yield Span(address, TextRole.LINK, marks, address)
+            at = found.start() + len(address)
+    yield Span(text[at:], role, marks)
 
 
 def safe_link(url: str) -> str:

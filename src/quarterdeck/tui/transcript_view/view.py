@@ -1,7 +1,7 @@
 """The transcript on the screen.
 
     caller --refresh_change(Change)--> TranscriptView -> Reader -> Drawings -> strips
-    caller <--CopyWanted, OlderWanted, NewBelow
+    caller <--CopyWanted, LinkClicked, OlderWanted, NewBelow
 
 One widget for a chat of any length: blocks are laid out when they become visible, and cached while they do
 not change. Changes are applied at once and drawn once a frame. Nothing here runs on a timer.
@@ -100,6 +100,13 @@ class TranscriptView(ScrollView, can_focus=True):
         def __init__(self, view: "TranscriptView", count: int) -> None:
             super().__init__(view)
             self.count = count
+
+    class LinkClicked(ViewMessage):
+        """The user clicked a link. Its address may differ from the text that was clicked."""
+
+        def __init__(self, view: "TranscriptView", address: str) -> None:
+            super().__init__(view)
+            self.address = address
 
     class CopyWanted(ViewMessage):
         """The user wants this text on the clipboard."""
@@ -485,7 +492,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._is_stale = True
 
     def on_click(self, event: events.Click) -> None:
-        """Open or fold the clicked block; elsewhere move the cursor."""
+        """Open or fold the clicked block, or report a link; elsewhere move the cursor."""
         offset = event.get_content_offset(self)
         if offset is None or (event.chain == 1 and self.text_selection is not None):
             return
@@ -496,6 +503,8 @@ class TranscriptView(ScrollView, can_focus=True):
         self._reader.cursor = block.id
         if span and span.target == TOGGLE:
             self._reader.toggle(block)
+        elif span and span.link and event.chain == 1:
+            self.post_message(self.LinkClicked(self, span.link))
         self.refresh()
 
     def action_activate(self) -> None:
