@@ -45,6 +45,14 @@ def test_state_commit_and_update(shop: Shop) -> None:
     assert done.returncode == 1 and "nothing to commit" in done.stderr
 
 
+def test_a_refused_update_names_the_option_that_stashes_changes(shop: Shop) -> None:
+    shop.run("echo mine >> README")
+    commit(shop.checkout, "README", "theirs\n")
+    done = shop.deck.qd("replica", "update", shop.id)
+    assert done.returncode == 1 and "overwritten by merge: README" in done.stderr
+    assert "Commit the changes, or add --autostash." in done.stderr
+
+
 @pytest.mark.long
 def test_a_repository_has_to_be_named_where_there_are_several(shop: Shop) -> None:
     done = shop.deck.qd("replica", "diff", shop.id, "--repository", "other")

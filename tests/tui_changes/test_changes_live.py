@@ -136,3 +136,25 @@ async def test_conflicts_with_the_base_are_named_and_handed_to_the_agent(
         await desk.see("Asked the agent to resolve the conflicts")
         await desk.press("1")
         await desk.see("A merge in `shop` stopped at conflicts")
+
+
+async def test_an_update_over_uncommitted_changes_stashes_them_after_asking(
+    live: Installation,
+) -> None:
+    await live.create_with_repository("alpha", EDIT)
+    async with live.cockpit(size=(140, 60)) as desk:
+        await desk.see("alpha")
+        await desk.press("3")
+        await desk.see("README +1")
+        git(live.repository, "commit", "-q", "--allow-empty", "-m", "Theirs")
+        try:
+            await desk.press("R")
+            await desk.see("Stash the uncommitted changes and try again?", "cannot rebase")
+            await desk.press("n")
+            await desk.see("git refused", "cannot rebase")
+            await desk.press("R")
+            await desk.see("Stash the uncommitted changes and try again?")
+            await desk.press("y")
+            await desk.see("Updated to", "README +1")
+        finally:
+            git(live.repository, "reset", "-q", "--hard", "HEAD~1")

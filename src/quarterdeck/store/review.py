@@ -278,15 +278,17 @@ class Review:
         self._read_for = None
         return committed
 
-    async def update(self, repository: str, strategy: Strategy) -> Updated:
-        """Merge the base branch, or rebase onto it.
+    async def update(self, repository: str, strategy: Strategy, *, stash: bool = False) -> Updated:
+        """Merge the base branch, or rebase onto it; `stash` uncommitted changes meanwhile.
 
         Raises:
             ClientError: refused or unreachable; after a conflict `clash` has its files.
         """
         self._refused = None
         try:
-            updated = await self._owner.client.git.update(self.replica_id, repository, strategy)
+            updated = await self._owner.client.git.update(
+                self.replica_id, repository, strategy, autostash=stash
+            )
         except ConflictError as error:
             if error.conflicts:
                 files = tuple(error.conflicts)
@@ -294,6 +296,16 @@ class Review:
             raise
         self._read_for = None
         return updated
+
+    async def is_dirty(self, repository: str) -> bool:
+        """Return whether a repository has uncommitted changes.
+
+        Raises:
+            ClientError: refused or unreachable.
+        """
+        states = await self._owner.client.git.states(self.replica_id)
+        found = next((state for state in states if state.repository == repository), None)
+        return bool(found and found.uncommitted and found.uncommitted.files)
 
     def base_of(self, repository: str) -> str:
         """Return the name of a repository's base branch."""

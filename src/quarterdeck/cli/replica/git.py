@@ -258,6 +258,12 @@ def update(
             return await client.git.update(replica_id, name, strategy, autostash=autostash)
         except ConflictError as error:
             if not error.conflicts:
+                states = () if autostash else await client.git.states(replica_id)
+                dirty = [
+                    one.repository for one in states if one.uncommitted and one.uncommitted.files
+                ]
+                if name in dirty:
+                    error.next_step = "Commit the changes, or add --autostash."
                 raise
             raise FailedError(
                 str(error), next_step=f"Conflicts: {', '.join(error.conflicts)}."

@@ -16,11 +16,11 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
-from quarterdeck.client.errors import ClientError, ResponseError
+from quarterdeck.client.errors import ClientError, ConflictError, ResponseError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.changes_comments import Comment
 from quarterdeck.store.review import READABLE, MergeConflict, Strategy
-from quarterdeck.transcript.text import one_line
+from quarterdeck.transcript.text import clean, one_line
 from quarterdeck.tui.actions import KeyContext, keyed
 from quarterdeck.tui.changes.model import (
     ItemKind,
@@ -391,12 +391,27 @@ class ChangesPane(TabPane):
             return
 
         async def update() -> str:
-            done = await self.review.update(repository, strategy)
+            try:
+                done = await self.review.update(repository, strategy)
+            except ConflictError as error:
+                if error.conflicts or not await self._may_stash(repository, error):
+                    raise
+                done = await self.review.update(repository, strategy, stash=True)
             return f"Updated to {done.head[:10]}" if done.changed else "Already up to date"
 
         base = one_line(self.review.base_of(repository))
         verb = "Merging" if strategy == "merge" else "Rebasing onto"
         self._run_git(f"{verb} {base} …", update)
+
+    async def _may_stash(self, repository: str, refused: ConflictError) -> bool:
+        """Ask whether uncommitted changes may be stashed for an update that was refused."""
+        from quarterdeck.tui.kit.dialogs import ConfirmScreen
+
+        reason = f"{refused} {refused.details or ''}".strip()
+        words = f"{clean(reason)}\n\nThe changes are restored after the update."
+        asked = ConfirmScreen("Stash the uncommitted changes and try again?", words, "Stash")
+        dirty = await self.review.is_dirty(repository)
+        return dirty and bool(await self.app.push_screen_wait(asked))
 
     @work(group="git")
     async def _run_git(self, words: str, operation: Callable[[], Awaitable[str]]) -> None:
