@@ -1,5 +1,6 @@
 """The palette offers what is possible, and does it."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -172,3 +173,33 @@ async def test_commands_of_the_agent_are_found_in_a_chat(
         await desk.press("enter")
         await desk.see("│ /compact /review bugs")
         assert sent == ["/compact "]
+
+
+async def test_enter_waits_for_the_commands_of_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def slash_commands(*_: UUID) -> list[SlashCommand]:
+        asked.set()
+        await answer.wait()
+        return [SlashCommand(command="/compact", description="Shorten", providers=["builtin"])]
+
+    app = FrozenCockpit(tmp_path / "client")
+    app.add("fix-login")
+    monkeypatch.setattr(app.app_state.chat_commands, "slash_commands", slash_commands)
+    sent: list[str] = []
+    async with app.run_test(size=(100, 34), notifications=True) as pilot:
+        desk = Desk(app, pilot)
+        await desk.press("enter")
+        await eventually(lambda: desk.focus == "Composer")
+        chat = app.screen.query_one(ChatPane)
+        monkeypatch.setattr(chat.messages, "send", lambda text, **_: sent.append(text))
+        await desk.press("ctrl+p")
+        await asked.wait()
+        desk.burst([*"/compact", "enter", *"bugs"])
+        await desk.see("Reading the agent's commands")
+        assert sent == []
+        answer.set()
+        await eventually(lambda: sent == ["/compact "])
+        await desk.see("│ bugs")

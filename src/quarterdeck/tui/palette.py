@@ -3,6 +3,7 @@
 Loaded when it is first opened.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
@@ -40,7 +41,7 @@ from quarterdeck.tui.screens.page import PAGES
 from quarterdeck.tui.settings.listing import PARTS, SETTINGS, SettingRow, head
 from quarterdeck.tui.settings.screen import SettingsScreen
 from quarterdeck.tui.text import fit, wrapped
-from quarterdeck.tui.textual_ext.type_ahead import TypeAhead, hold_keys
+from quarterdeck.tui.textual_ext.type_ahead import KeyHold, TypeAhead, hold_keys
 from quarterdeck.tui.themes import MARKS, part_style
 from quarterdeck.tui.widgets.completions import Completion
 from quarterdeck.wire.search import SearchHit
@@ -343,6 +344,7 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
         super().__init__()
         self._entries = entries
         self._chat = chat
+        self._all_read = asyncio.Event()
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -354,15 +356,19 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
     def on_mount(self) -> None:
         self._show("")
         self.set_focus(self.query_one(Input))
-        if self._chat is not None:
-            self._add_commands(self._chat)
+        self._read_commands()
 
     @work
-    async def _add_commands(self, chat: ChatPane) -> None:
+    async def _read_commands(self) -> None:
         try:
-            commands = await agent_commands(chat.shown)
+            if self._chat is not None:
+                self._add_commands(self._chat, await agent_commands(self._chat.shown))
         except ClientError:
-            return  # the composer says so when it completes one
+            pass  # the composer says so when it completes one
+        finally:
+            self._all_read.set()
+
+    def _add_commands(self, chat: ChatPane, commands: list[Completion]) -> None:
         chosen = self._choices.chosen
         self._entries += [
             PaletteEntry(f"{one.insert} {one.detail}", kind="chat", command=one, node=chat)
@@ -395,16 +401,21 @@ class PaletteScreen(Dialog[PaletteEntry | None]):
     def action_run(self) -> None:
         """Choose the entry under the cursor."""
         # Through the queue: what was typed before Enter is in the field by then.
-        self.call_later(self._run)
+        self.call_later(self._run, hold_keys(self, "Reading the agent's commands"))
 
-    def _run(self) -> None:
-        found = self._found(self.query_one(Input).value)
-        chosen = self._choices.chosen
-        if chosen is None or all(entry is not chosen for entry, _ in found):
-            # The field is ahead of the lines that are shown.
-            chosen = found[0][0] if found else None
-        if chosen is not None:
-            self.dismiss(chosen)
+    @work
+    async def _run(self, hold: KeyHold) -> None:
+        with hold:
+            query = self.query_one(Input).value
+            if query.startswith("/") or not self._found(query):
+                await self._all_read.wait()
+            found = self._found(query)
+            chosen = self._choices.chosen
+            if chosen is None or all(entry is not chosen for entry, _ in found):
+                # The field is ahead of the lines that are shown.
+                chosen = found[0][0] if found else None
+            if chosen is not None and self.is_current:
+                self.dismiss(chosen)
 
     def action_close(self) -> None:
         """Close."""
