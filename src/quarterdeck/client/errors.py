@@ -110,14 +110,14 @@ class NotActiveError(ConflictError):
     """409 `WORKSPACE_NOT_ACTIVE`: the replica must be active for this."""
 
     title: ClassVar[str] = "The replica is not active"
-    default_step: ClassVar[str] = "Wake the replica and try again."
+    default_step: ClassVar[str] = "Try again when it is active."
 
 
 class ReplicaFailedError(ConflictError):
     """409 `WORKSPACE_ERROR_STATE`: the replica failed and must be woken first."""
 
     title: ClassVar[str] = "The replica failed"
-    default_step: ClassVar[str] = "Look at its error, fix the cause, then wake it to try again."
+    default_step: ClassVar[str] = "Look at its error and fix the cause first."
 
 
 class PreconditionFailedError(ResponseError):

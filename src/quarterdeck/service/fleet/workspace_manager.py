@@ -384,7 +384,7 @@ def require_active(row: WorkspaceRow) -> None:
     if row.status == WorkspaceStatus.ACTIVE:
         return
     advice = {
-        WorkspaceStatus.PREPARING: "The replica is being prepared; try again when it is active.",
+        WorkspaceStatus.PREPARING: "It is being prepared.",
         WorkspaceStatus.ERROR: "It failed; wake it to try again.",
     }.get(WorkspaceStatus(row.status), "Wake it first.")
     raise ApiError(
