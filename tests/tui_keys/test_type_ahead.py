@@ -214,6 +214,22 @@ async def test_the_screen_says_that_keys_wait_and_why() -> None:
         await eventually(lambda: not app.query(KeysWaiting), "the end of the notice")
 
 
+async def test_the_screen_says_what_a_key_waits_for_that_no_other_follows() -> None:
+    app = Desk()
+    async with app.run_test() as pilot:
+        await pilot.press("tab")
+        burst(app, "w")
+        await eventually(lambda: app.query(KeysWaiting), "the notice")
+        assert str(app.query_one(KeysWaiting).render()) == "Asking the service …"
+        burst(app, "a")
+        await eventually(
+            lambda: "1 key waits" in str(app.query_one(KeysWaiting).render()), "the key"
+        )
+        app.answer.set()
+        await eventually(lambda: app.typed == ["a"], "the text")
+        await eventually(lambda: not app.query(KeysWaiting), "the end of the notice")
+
+
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 @pytest.mark.parametrize("waits_for", ["w", "z"])
 async def test_a_key_discards_those_that_wait(key: str, waits_for: str) -> None:

@@ -14,6 +14,7 @@ is open would go to the wrong widget. A key waits for two reasons:
 Keys never wait silently or forever. After `NOTICE_SECONDS` the screen says so, and Escape, Ctrl+C or
 Ctrl+Q discards them. A key before that is not handled stops counting after `SETTLE_SECONDS`; keys that
 are held for `HOLD_SECONDS` are discarded with a notification, because by then they could mean anything.
+The screen also names what a hold waits for while no key does, so that the key before it has a visible effect.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.frames import SettledLayout
 
 NOTICE_SECONDS = 0.2
-"""Age of the oldest waiting key at which the screen says that keys wait."""
+"""Age of the oldest waiting key, or hold, at which the screen says so."""
 LOOK_SECONDS = NOTICE_SECONDS / 2
 """How often waiting keys are checked."""
 SETTLE_SECONDS = 2.0
@@ -94,11 +95,11 @@ class KeysWaiting(Static):
         width: 1fr;
         height: 1;
         padding: 0 1;
-        background: $warning;
-        color: $background;
-        text-style: bold;
+        background: $panel;
+        color: $foreground;
         text-wrap: nowrap;
         text-overflow: ellipsis;
+        &.waiting { background: $warning; color: $background; text-style: bold; }
     }
     """
 
@@ -130,12 +131,14 @@ class TypeAhead(App[Any]):
         """Make keys typed from now on wait; `reason` is shown when that takes long."""
         hold = KeyHold(self, reason)
         self._holds.append(hold)
+        self._show_waiting()
         return hold
 
     def end_hold(self, hold: KeyHold) -> None:
         """End a hold, on its own request; one that was discarded already is no longer known."""
         if hold in self._holds:
             self._holds.remove(hold)
+            self._show_waiting()
             # A worker that was started before the release takes its own hold first.
             asyncio.get_running_loop().call_soon(self._go_on)
 
@@ -285,8 +288,8 @@ class TypeAhead(App[Any]):
     # notification of waiting keys
 
     def _show_waiting(self) -> None:
-        """Check again after a while as long as keys wait, and only then."""
-        if not self._typed:
+        """Check again after a while as long as keys wait, or would, and only then."""
+        if not self.keys_waiting:
             if self._check is not None:
                 self._check.cancel()
                 self._check = None
@@ -298,11 +301,17 @@ class TypeAhead(App[Any]):
 
     def _look_at_waiting(self) -> None:
         self._check = None
-        if not self._typed:
-            self._show_waiting()
+        if not self.keys_waiting or not self.is_running:
             return
-        self._waited += LOOK_SECONDS
-        if monotonic() - self._typed[0].time >= LOOK_SECONDS and self.screen.is_mounted:
+        if self._typed:
+            self._waited += LOOK_SECONDS
+        now = monotonic()
+        is_late = (
+            now - self._typed[0].time >= LOOK_SECONDS
+            if self._typed
+            else self.keys_typed and now - self._holds[0].since >= NOTICE_SECONDS
+        )
+        if is_late and self.screen.is_mounted:
             self._show_notice()
         if self._waited >= HOLD_SECONDS:
             self._give_up()
@@ -315,14 +324,14 @@ class TypeAhead(App[Any]):
         reason = self._holds[0].reason if self._holds else "Working"
         count = len(self._typed)
         keys = "1 key waits" if count == 1 else f"{count} keys wait"
-        text = f"{one_line(reason)} … {keys}. esc discards"
-        if self._notice is not None and self._noticed_on is self.screen:
-            self._notice.update(text)
-            return
-        if self._notice is not None:
-            self._notice.remove()
-        self._notice, self._noticed_on = KeysWaiting(text, markup=False), self.screen
-        self.screen.mount(self._notice)
+        text = f"{one_line(reason)} …{f' {keys}. esc discards' if count else ''}"
+        if self._notice is None or self._noticed_on is not self.screen:
+            if self._notice is not None:
+                self._notice.remove()
+            self._notice, self._noticed_on = KeysWaiting(markup=False), self.screen
+            self.screen.mount(self._notice)
+        self._notice.update(text)
+        self._notice.set_class(count > 0, "waiting")
 
     def _give_up(self) -> None:
         reason = self._holds[0].reason if self._holds else "Working"
