@@ -87,6 +87,27 @@ async def test_it_is_shown_by_itself_in_a_wide_window_only(frozen: FrozenCockpit
         assert "Previews" not in screen_text(frozen)  # as the user chose
 
 
+@pytest.mark.parametrize(
+    ("word", "opened"),
+    [
+        ("$0.42", "Previews"),
+        ("+", "[3 Changes]"),
+        ("goal ", "Goal of the chat"),
+    ],
+)
+async def test_a_click_on_a_word_of_the_head_line_opens_what_it_is_about(
+    frozen: FrozenCockpit, word: str, opened: str
+) -> None:
+    known_replica(frozen)
+    async with frozen.run_test(size=(149, 44)) as pilot:
+        await see(pilot, "ctx 21% · $0.42")
+        line = frozen.screen.query_one(HeadLine)
+        text = "".join(part.text for part in line.render_line(0))
+        assert opened not in screen_text(frozen)
+        await pilot.click(line, offset=(text.rindex(word), 0))
+        await see(pilot, opened)
+
+
 @pytest.mark.parametrize(("used", "warns"), [(158_000, False), (160_000, True)])
 async def test_a_context_that_is_nearly_full_is_warned_of(
     frozen: FrozenCockpit, used: int, warns: bool

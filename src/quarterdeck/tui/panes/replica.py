@@ -42,7 +42,7 @@ from quarterdeck.tui.actions import PALETTE, action_named, keyed, shown_key
 from quarterdeck.tui.panes.chat import ChatPane
 from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane, kind_of, tabs_beside
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
-from quarterdeck.tui.widgets.lines import HeadLine, Note, RareText
+from quarterdeck.tui.widgets.lines import ACTION, HeadLine, Note, RareText
 from quarterdeck.tui.widgets.tab_bar import Switcher, TabBar
 from quarterdeck.wire.replicas import WorkspaceStatus
 
@@ -196,6 +196,13 @@ class ReplicaPane(Vertical):
         else:
             chat.enter()
 
+    @on(HeadLine.Chosen)
+    async def _fact_chosen(self, event: HeadLine.Chosen) -> None:
+        event.stop()
+        node = self.chat if event.action.startswith("chat.") else self.screen
+        if node is not None:
+            await self.app.run_action(action_named(event.action).method, default_namespace=node)
+
     @on(TabBar.Chosen, "#tabs")
     async def _tab_chosen(self, event: TabBar.Chosen) -> None:
         event.stop()
@@ -254,8 +261,6 @@ FIRST_START = """Run and supervise coding agents in sandboxes.
 Quitting never stops an agent: qd comes back here."""
 
 _KEY = re.compile(r"\{([a-z.-]+)\}")
-ACTION = "action"
-"""The style of a line has its action by this name."""
 
 
 def agents_words(usable: Sequence[str], others: int) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -10,6 +10,7 @@ from rich.style import Style
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
 from textual.suggester import SuggestFromList
@@ -57,17 +58,34 @@ CONTEXT = "ctx "
 """Before the share of the context that is used."""
 
 
-def facts_of(state: ReplicaState, agent: str) -> list[str]:
+ACTION = "action"
+"""The style of words that can be clicked has the action by this name."""
+
+
+class Fact(NamedTuple):
+    """A part of the head line, and the id of the action that a click on it carries out."""
+
+    text: str
+    action: str
+
+
+def facts_of(state: ReplicaState, agent: str) -> list[Fact]:
     """Return what a replica's head line says besides its name, the most important first.
 
     Changed lines, agent as it is called, context, cost, plan, goal, branch and its distance.
     """
     context, chat = state.context_percent, state.chat_to_show
     facts = [
-        *(changes_of(state), agent, f"{CONTEXT}{context}%" if context is not None else ""),
-        *(_cost_of(chat), _plan_of(chat), _goal_of(chat), state.branch, distance_of(state)),
+        Fact(changes_of(state), "tab.changes"),
+        Fact(agent, "chat.model"),
+        Fact(f"{CONTEXT}{context}%" if context is not None else "", "info.toggle"),
+        Fact(_cost_of(chat), "info.toggle"),
+        Fact(_plan_of(chat), "tab.chat"),
+        Fact(_goal_of(chat), "chat.goal"),
+        Fact(state.branch, "replica.get-changes"),
+        Fact(distance_of(state), "replica.get-changes"),
     ]
-    return [one_line(fact) for fact in facts if fact]
+    return [fact._replace(text=one_line(fact.text)) for fact in facts if fact.text]
 
 
 def _plan_of(chat: ChatState | None) -> str:
@@ -86,7 +104,7 @@ def _cost_of(chat: ChatState | None) -> str:
 
 
 class HeadLine(Widget):
-    """One line; the name is shortened last but one, facts are dropped from the end."""
+    """One line; the name is shortened last but one, facts are dropped from the end. Facts can be clicked."""
 
     COMPONENT_CLASSES = {
         "head--warning",
@@ -105,10 +123,22 @@ class HeadLine(Widget):
     }
     """
 
+    class Chosen(Message):
+        """A fact was clicked."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+            """Its id."""
+
     def __init__(self) -> None:
         super().__init__()
-        self._shown: tuple[str, tuple[str, ...], str, PullMark | None] = ("", (), "", None)
+        self._shown: tuple[str, tuple[Fact, ...], str, PullMark | None] = ("", (), "", None)
         self._context_is_short = False
+
+    def on_click(self, event: Click) -> None:
+        if (action := event.style.meta.get(ACTION)) is not None:
+            self.post_message(self.Chosen(action))
 
     def show(self, state: ReplicaState, agent: str) -> None:
         """Show a replica, whose agent is called this."""
@@ -127,28 +157,35 @@ class HeadLine(Widget):
         room = max(0, width - 1 - (cell_len(warning) + 2 if warning else 0))
         least = min(SHORTEST_NAME, cell_len(name))
         # In words if everything else fits too; else as a sign, before all other facts.
-        in_words = pull is not None and _width_of([pull.words, *facts]) + cell_len(name) <= room
-        pull_text = (pull.words if in_words else pull.sign) if pull is not None else ""
-        shown_facts: list[str] = []
-        for fact in (pull_text, *facts):
-            if fact and _width_of([*shown_facts, fact]) + least <= room:
+        in_words = (
+            pull is not None and _width_of([_fact(pull.words), *facts]) + cell_len(name) <= room
+        )
+        pull_fact = _fact((pull.words if in_words else pull.sign) if pull is not None else "")
+        shown_facts: list[Fact] = []
+        for fact in (pull_fact, *facts):
+            if fact.text and _width_of([*shown_facts, fact]) + least <= room:
                 shown_facts.append(fact)
-        pull_text = pull_text if pull_text in shown_facts[:1] else ""
         space = max(0, room - _width_of(shown_facts))
         segments = [Segment(f" {fit(name, min(cell_len(name), space))}", base + BOLD)]
-        if pull_text and pull is not None:
-            colored = base + part_style(self, f"head--pull-{pull.color}")
-            segments += [Segment(" · ", base), Segment(pull_text, colored)]
-        for fact in shown_facts[1 if pull_text else 0 :]:
-            is_warning = self._context_is_short and fact.startswith(CONTEXT)
-            segments += [Segment(" · ", base), Segment(fact, warned if is_warning else base)]
+        for fact in shown_facts:
+            style = base
+            if pull is not None and fact is pull_fact:
+                style += part_style(self, f"head--pull-{pull.color}")
+            elif self._context_is_short and fact.text.startswith(CONTEXT):
+                style = warned
+            clicked = Style.from_meta({ACTION: fact.action})
+            segments += [Segment(" · ", base), Segment(fact.text, style + clicked)]
         if warning:
             segments.append(Segment(f"  {warning}", warned))
         return Strip(segments).crop(0, width).extend_cell_length(width, base)
 
 
-def _width_of(facts: Sequence[str]) -> int:
-    return sum(cell_len(f" · {fact}") for fact in facts)
+def _fact(pull: str) -> Fact:
+    return Fact(pull, "replica.pull-request")
+
+
+def _width_of(facts: Sequence[Fact]) -> int:
+    return sum(cell_len(f" · {fact.text}") for fact in facts)
 
 
 def sort_words(view: ListView) -> str:
