@@ -218,9 +218,13 @@ async def test_the_screen_says_what_a_key_waits_for_that_no_other_follows() -> N
     app = Desk()
     async with app.run_test() as pilot:
         await pilot.press("tab")
+        height = app.query_one(Vertical).size.height
         burst(app, "w")
         await eventually(lambda: app.query(KeysWaiting), "the notice")
-        assert str(app.query_one(KeysWaiting).render()) == "Asking the service …"
+        notice = app.query_one(KeysWaiting)
+        assert str(notice.render()) == "Asking the service …"
+        await eventually(lambda: notice.region.y == app.size.height - 1, "its place")
+        assert app.query_one(Vertical).size.height == height  # it covers and moves nothing
         burst(app, "a")
         await eventually(
             lambda: "1 key waits" in str(app.query_one(KeysWaiting).render()), "the key"

@@ -90,7 +90,7 @@ class KeysWaiting(Static):
 
     DEFAULT_CSS = """
     KeysWaiting {
-        overlay: screen;
+        layer: _toastrack;
         dock: bottom;
         width: 1fr;
         height: 1;
