@@ -28,16 +28,18 @@ async def test_a_message_waits_behind_the_turn_and_an_interrupt_ends_it(live: In
     await live.create("alpha")
     async with live.cockpit() as desk:
         await opened(desk, "alpha")
-        await desk.see("enter sends ")
+        await desk.see("enter sends ", "tab transcript  esc list")
+        assert "ctrl+x interrupt" not in desk.text
         await desk.write("```sh\nsleep 100\n```")
         await desk.press("enter")
-        await desk.see("● working", "enter queues", "enter queue ")
+        await desk.see("● working", "enter queues", "enter queue ", "ctrl+x interrupt  tab")
         await desk.write("next")
         await desk.press("enter")
         await desk.see("queued 1. next")
         await desk.press("ctrl+x")
         await desk.miss("queued 1.")
         await desk.see("○ idle")
+        await desk.miss("ctrl+x interrupt")
         chat = desk.replica("alpha").first_chat
         assert chat is not None and chat.transcript is not None
         assert "cancelled" in {getattr(block, "reason", "") for block in chat.transcript.blocks}

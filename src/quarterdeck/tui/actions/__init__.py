@@ -80,8 +80,8 @@ ACTIONS: dict[KeyContext, tuple[Action, ...]] = {
 }
 
 
-BY_STATE = frozenset({"replica.sleep", "replica.wake"})
-"""Shown in the bottom line only where it has an effect: it depends on a replica's state."""
+BY_STATE = frozenset({"replica.sleep", "replica.wake", "chat.interrupt", "composer.interrupt"})
+"""Shown in the bottom line only where they have an effect: it depends on the state of a replica."""
 ON_REPLICAS = BY_STATE | {
     "replica.open",
     "replica.terminal",

@@ -91,7 +91,12 @@ DELETE = ReplicaAction("Delete", "deleted", lambda state: "", Commands.delete, w
 STOPPING = (SLEEP, ARCHIVE, DELETE)
 """Before these, it is read what they end or remove."""
 
-_OF_KEYS = {"replica.sleep": SLEEP, "replica.wake": WAKE}
+_OF_KEYS = {
+    "replica.sleep": SLEEP,
+    "replica.wake": WAKE,
+    "chat.interrupt": INTERRUPT,
+    "composer.interrupt": INTERRUPT,
+}
 
 
 def pointless(states: list[ReplicaState]) -> Set[str]:
