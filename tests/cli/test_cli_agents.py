@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import serving
 from tests.support.disks import small_disk
 
 ROBOT = """
@@ -235,3 +236,19 @@ def test_doctor_names_it_also_when_a_service_elsewhere_is_meant(installation):
     (found,) = (check for check in ended.json["checks"] if check["name"] == "agents")
     assert found["level"] == "fail"
     assert "agents.mine.name" in found["message"]
+
+
+def test_a_new_automation_gets_the_first_agent_that_is_ready(installation, tmp_path):
+    program = tmp_path / "robot"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    write(installation, ROBOT.replace('keys = ["ROBOT_KEY"]\n', ""))
+    installation.environment["PATH"] = f"{tmp_path}:/usr/bin:/bin"
+    create = ("automation", "create", "--json", "--env", "global", "--prompt", "Tidy up.")
+    with serving(installation):
+        made = [
+            installation.qd(*create, "nightly"),
+            installation.qd(*create, "hourly", "--agent", "builtin"),
+        ]
+    agents = [ended.json["automation"]["agent_provider"] for ended in made]
+    assert agents == ["robot", "builtin"]

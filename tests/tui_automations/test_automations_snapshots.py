@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from quarterdeck.client.errors import NotConnectedError
 from quarterdeck.store.creation import CreationChoices
 from quarterdeck.tui.automations import form, run_screen, screen
-from quarterdeck.tui.automations.form import WebhookScreen
+from quarterdeck.tui.automations.form import AutomationForm, WebhookScreen
 from quarterdeck.wire.automation_runs import Execution
 from tests.tui_automations.sample import add, check, fill, moment, offered, run
 from tests.tui_shell.frozen import FrozenCockpit
@@ -133,6 +133,16 @@ def test_new_with_errors(snap_compare: Any, frozen: FrozenCockpit, size: tuple[i
     keys = ("a", "n", *["tab"] * 5, *"0 25 * * *", "ctrl+s")
     wait = press(*keys, until="Required.")
     assert snap_compare(frozen, terminal_size=size, run_before=wait)
+
+
+async def test_a_new_one_gets_the_usual_agent(frozen: FrozenCockpit) -> None:
+    fill(frozen)
+    async with frozen.run_test(size=(120, 40)) as pilot:
+        await press("a", "n", until="Codex")(pilot)
+        screen = frozen.screen
+        assert isinstance(screen, AutomationForm)
+        assert screen.form.value("agent_provider") == "codex"
+        assert not screen.form.dirty
 
 
 def test_a_new_webhook(snap_compare: Any, frozen: FrozenCockpit) -> None:

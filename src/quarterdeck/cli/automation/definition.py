@@ -144,7 +144,7 @@ def create(
 ) -> None:
     """Create an automation and print its id. Options override --file."""
     from quarterdeck.store.automation_draft import check_name_is_free, webhook_call
-    from quarterdeck.store.creation import CreationRequest, environment_for
+    from quarterdeck.store.creation import CreationRequest, environment_for, usual_agent
     from quarterdeck.wire.automations import CreateAutomation
 
     given = SettingOptions(**options)
@@ -167,6 +167,8 @@ def create(
             resolved["environment_id"], _ = await environment_for(
                 client, CreationRequest(repository_url=url)
             )
+        if "agent_provider" not in resolved:
+            resolved["agent_provider"] = usual_agent(await client.agents.list())
         body = _validated(CreateAutomation, resolved, given.file)
         return await client.automations.create(body), client.connection.endpoint
 

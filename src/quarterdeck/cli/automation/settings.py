@@ -222,7 +222,9 @@ setting_options = combined(
         help="What runs may push to the source; default: as in their environment, else own_branch.",
     ),
     click.option(
-        "--agent", metavar="AGENT", help="Default: builtin, which runs shell blocks only."
+        "--agent",
+        metavar="AGENT",
+        help="Default when created: the first that is ready, else builtin.",
     ),
     click.option("--model", metavar="MODEL"),
     click.option(

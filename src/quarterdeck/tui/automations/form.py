@@ -30,6 +30,7 @@ from quarterdeck.store.creation import (
     choices,
     environment_for,
     models_of,
+    usual_agent,
 )
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, keyed
@@ -264,6 +265,7 @@ class AutomationForm(FormScreen[Automation]):
     def __init__(self, app_state: AppState, record: Automation | None = None) -> None:
         """Without a record a new one is created, by default for the current repository."""
         self._app_state = app_state
+        self._is_new = record is None
         fields = FIELDS if record is not None else (*FIELDS, SCOPE)
         start = draft_values(record) if record is not None else {}
         if record is None and app_state.directory is not None:
@@ -330,6 +332,8 @@ class AutomationForm(FormScreen[Automation]):
         if not repositories:
             self.form.say("repository_ids", "No repository is connected.")
         self.form.offer(AGENT, [(_words(agent), agent.id) for agent in found.agents])
+        if self._is_new and (usual := usual_agent(found.agents)) is not None:
+            self.form.begin(AGENT, usual)
 
     @work(exclusive=True, group="models")
     async def _read_models(self) -> None:

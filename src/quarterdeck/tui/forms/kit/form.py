@@ -160,6 +160,12 @@ class ModelForm(Vertical):
         if isinstance(control, ChoiceField | SeveralField):
             control.offer(options)
 
+    def begin(self, path: str, option: str) -> None:
+        """Choose an initial value that was not known before, unless the user has chosen another one."""
+        if path not in self.changed:
+            self._values.reopen(path, option, option)
+            self.put(path, option)
+
     def say(self, path: str, words: str) -> None:
         """Show a permanent remark below a field."""
         self._rows[path].say(words)

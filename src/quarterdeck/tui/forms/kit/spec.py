@@ -513,6 +513,11 @@ class FormValues:
         """Note how a control represents the initial value, which it may normalize."""
         self._first[path] = self._entries[path] = entry
 
+    def reopen(self, path: str, value: Any, entry: Shown) -> None:
+        """Set the initial value of a field that was opened with another one."""
+        self._original[path] = value
+        self.opened(path, entry)
+
     def hold(self, path: str, entry: Shown) -> None:
         """Note the current value of a control."""
         self._entries[path] = entry
