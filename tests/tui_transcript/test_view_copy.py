@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 
 from quarterdeck.tui.transcript_view import TranscriptView
-from tests.tui_transcript.view_app import Host, say, settle, talk, user
+from tests.tui_transcript.view_app import Host, event, say, settle, talk, user
 
 
 class Copying(Host):
@@ -35,6 +36,16 @@ async def test_the_block_under_the_cursor_is_copied_and_without_one_the_last() -
         await pilot.press("up", "y")
         await settle(pilot)
         assert app.told[2:] == ["> prompt 0"]
+
+
+@pytest.mark.parametrize("key", ["up", "end", "pagedown"])
+async def test_the_rule_at_the_end_of_a_turn_is_not_what_is_copied(key: str) -> None:
+    end = event("turn-result", 9, messageId="m0", stopReason="end_turn")
+    app = Copying(user(0), say("the answer"), end)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.press(key, "y")
+        await settle(pilot)
+        assert app.told == ["the answer"]
 
 
 async def test_text_is_selected_with_the_mouse() -> None:

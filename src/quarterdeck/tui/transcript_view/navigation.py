@@ -102,7 +102,7 @@ def page(reader: TranscriptReader, by: int) -> None:
     reader.viewport.move(by * max(1, reader.viewport.height - 1))
     shown = [index for index, row in reader.viewport.rows() if row >= 0]
     if shown:
-        _set(reader, shown[-1] if by > 0 else shown[0])
+        _set_near(reader, shown[-1] if by > 0 else shown[0], -by)
 
 
 def top(reader: TranscriptReader) -> None:
@@ -114,7 +114,7 @@ def top(reader: TranscriptReader) -> None:
 def bottom(reader: TranscriptReader) -> None:
     """Go to the end, and follow it."""
     reader.viewport.end()
-    _set(reader, len(reader.transcript.blocks) - 1)
+    _set_near(reader, len(reader.transcript.blocks) - 1, -1)
 
 
 def prompt(reader: TranscriptReader, by: int) -> bool:
@@ -163,10 +163,7 @@ def _enter(reader: TranscriptReader, by: int) -> None:
     seen = [index for index, _ in reader.viewport.rows()]
     if seen:
         at_end = by < 0 or reader.viewport.following
-        target = seen[-1] if at_end else seen[0]
-        stop = _stop(reader, target, -1 if at_end else 1)
-        target = target if stop is None else stop
-        _set(reader, target)
+        target = _set_near(reader, seen[-1] if at_end else seen[0], -1 if at_end else 1)
         reader.viewport.reveal(target)
 
 
@@ -179,6 +176,14 @@ def _stop(reader: TranscriptReader, index: int, by: int) -> int | None:
             return index
         index += by
     return None
+
+
+def _set_near(reader: TranscriptReader, index: int, by: int) -> int:
+    """Put the cursor where it stops next from an index on, and return the index of that."""
+    stop = _stop(reader, index, by)
+    target = index if stop is None else stop
+    _set(reader, target)
+    return target
 
 
 def _extent(reader: TranscriptReader, index: int) -> tuple[int, int]:
