@@ -26,6 +26,7 @@ async def test_the_queue_is_reordered_edited_and_dropped(live: Installation) -> 
             await desk.press("enter")
             await desk.see(text)
         await desk.see("queued 3. three")
+        await desk.see("enter queues · alt+t steers · shift+tab edits")
         await desk.press("shift+tab")
         await eventually(lambda: desk.focus == "QueueView")
         await desk.press("j", "j", "K")
@@ -42,6 +43,7 @@ async def test_the_queue_is_reordered_edited_and_dropped(live: Installation) -> 
         await desk.miss("queued 2.")
         await desk.press("ctrl+x")
         await desk.miss("queued 1.")
+        await desk.miss("shift+tab edits")
 
 
 @pytest.mark.long

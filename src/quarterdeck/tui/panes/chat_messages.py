@@ -163,7 +163,8 @@ def _destination(chat: ChatState, status: str, *, online: bool) -> tuple[str, st
         case _ if chat.record.processing and chat.open_questions:
             return "queue", "{composer.send} queues until you answer"
         case _ if chat.record.processing:
-            return "queue", "{composer.send} queues · {composer.steer} steers"
+            edits = " · {composer.queue} edits" if chat.queue else ""
+            return "queue", "{composer.send} queues · {composer.steer} steers" + edits
         case _:
             return "send", "{composer.send} sends"
 

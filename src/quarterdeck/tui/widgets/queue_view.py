@@ -13,7 +13,7 @@ from textual.widget import Widget
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.disk import OutgoingMessage
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import KeyContext, prompt_bindings
+from quarterdeck.tui.actions import KeyContext, keyed, prompt_bindings
 from quarterdeck.tui.kit.key_context import HasKeyContext
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import part_style
@@ -23,7 +23,7 @@ MOST_SHOWN = 5
 STATES = {
     "sending": "sending",
     "unsent": "unsent, will retry",
-    "unsure": "delivery unknown, shift+tab",
+    "unsure": "delivery unknown, {composer.queue}",
 }
 
 
@@ -42,7 +42,7 @@ def rows_of(chat: ChatState | None, outgoing: list[OutgoingMessage]) -> list[Que
         QueueRow(f"queued {n}. {one_line(m.message)}", str(m.id)) for n, m in enumerate(queue, 1)
     ]
     return rows + [
-        QueueRow(f"{STATES[m.state]}: {one_line(m.text)}{_more(m)}", m.key, outgoing=True)
+        QueueRow(f"{keyed(STATES[m.state])}: {one_line(m.text)}{_more(m)}", m.key, outgoing=True)
         for m in outgoing
     ]
 
