@@ -9,7 +9,8 @@ from textual.widgets import Input
 
 from quarterdeck.client.errors import InvalidRequestError, PayloadTooLargeError
 from quarterdeck.store.creation import CreationRequest
-from quarterdeck.tui.forms.create_fields import place_error
+from quarterdeck.tui.forms.create_fields import place_error, pull_request_at
+from quarterdeck.tui.forms.kit.controls import OnOff
 from quarterdeck.wire.git import GitState
 from tests.support.git import git
 from tests.support.installation import snapshot
@@ -84,6 +85,68 @@ async def test_the_branch_that_is_checked_out_and_uncommitted_files(
     assert {name: kept for name, kept in after.items() if not name.startswith(objects)} == {
         name: kept for name, kept in before.items() if not name.startswith(objects)
     }
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("https://host.example/sea/shop/pull/7", ("https://host.example/sea/shop", 7)),
+        ("https://host.example/sea/shop/pull/7/files#r1", ("https://host.example/sea/shop", 7)),
+        (
+            "http://host.example/a/b/shop/-/merge_requests/12/diffs?tab=1",
+            ("http://host.example/a/b/shop", 12),
+        ),
+        ("https://host.example/sea/pull/shop.git", None),
+        ("/srv/shop/pull/7", None),
+        ("https://host.example/sea/shop/pull/0", None),
+    ],
+)
+def test_the_address_of_a_pull_request(typed: str, found: tuple[str, int] | None) -> None:
+    assert pull_request_at(typed) == found
+
+
+async def test_the_address_of_a_pull_request_fills_two_fields(live: Installation) -> None:
+    async with live.cockpit((80, 24)) as desk:
+        await desk.see("online")
+        await desk.press("n")
+        await desk.see("New replica")
+        await desk.tab_to("repository")
+        await desk.press("ctrl+u")
+        await desk.write("https://host.example/sea/shop/pull/7/files")
+        await desk.press("tab")
+        await eventually(lambda: field(desk).value == "#7", "the number of the pull request")
+        await desk.miss("pull/7")
+        await desk.see("https://host.example/sea/shop")
+
+
+async def test_a_pull_request_is_a_base(live: Installation, dirty: Path) -> None:
+    head = git(dirty, "rev-parse", "feature").strip()
+    git(dirty, "update-ref", "refs/pull/7/head", head)
+    async with live.cockpit((80, 24)) as desk:
+        await desk.see("online")
+        await desk.press("n")
+        await desk.see("New replica", "[ ] include 2 files")
+        await desk.tab_to("name")
+        await desk.write("reviewed")
+        field(desk).value = "#8"
+        await desk.press("ctrl+s")
+        await desk.see("New replica", "8")
+        await desk.miss("Creating")
+        assert desk.app.screen.query_one("#base-error").display
+        field(desk).value = "#7"
+        included = desk.app.screen.query_one(OnOff)
+        included.value = True
+        await desk.press("ctrl+s")
+        await desk.see("Uncommitted files cannot be added")
+        included.value = False
+        await desk.press("ctrl+s")
+        await desk.miss("New replica")
+        made = desk.replica("reviewed")
+        await eventually(lambda: made.status == "active", "the replica")
+        async with live.client() as client:
+            done = await client.exec.run(made.id, "cd shop && git rev-parse HEAD")
+    git(dirty, "update-ref", "-d", "refs/pull/7/head")
+    assert done.output.strip() == head
 
 
 @pytest.mark.long

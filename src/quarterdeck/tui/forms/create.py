@@ -41,6 +41,7 @@ from quarterdeck.tui.forms.create_fields import (
     in_full,
     more_form,
     place_error,
+    pull_request_at,
     unused_repositories,
     with_more,
 )
@@ -161,7 +162,7 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
             yield message
             yield Static(id="attached", markup=False)
             yield Static(id="message-error", classes="error own", markup=False)
-            hint = "path or git URL (empty for none)"
+            hint = "path, git URL or pull request (empty for none)"
             yield from self._row("repository", _input("repository", self._typed.repository, hint))
             yield BaseField(self._app_state, self._typed.base, self._typed.include_uncommitted)
             yield from self._row("agent", _select("agent", "builtin", BUILTIN))
@@ -253,6 +254,7 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
 
     @on(Input.Blurred, "#repository")
     def _offer_bases(self) -> None:
+        self._take_pull_request()
         self.query_one(BaseField).offer(self._repository(), self._choices)
 
     @on(Input.Changed, "#repository")
@@ -268,6 +270,13 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
         chosen = select.value
         select.set_options(options)
         select.value = chosen if any(value == chosen for _, value in options) else OWN
+
+    def _take_pull_request(self) -> None:
+        """Replace the address of a pull request by its repository and, as the base, its number."""
+        if (found := pull_request_at(self._text("repository"))) is not None:
+            url, number = found
+            self.query_one("#repository", Input).value = url
+            self.query_one(BaseField).base = f"#{number}"
 
     def _select(self, name: str) -> Select[str]:
         return cast("Select[str]", self.query_one(f"#{name}", Select))
@@ -332,6 +341,7 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
     @work(exclusive=True, group="submit")
     async def _submit(self) -> None:
         await self._settle()
+        self._take_pull_request()
         more = self.more.check()
         if not isinstance(more, More):
             return

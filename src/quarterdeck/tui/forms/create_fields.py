@@ -1,6 +1,7 @@
 """Fields of the dialog that creates a replica, and the errors shown next to them."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -102,7 +103,7 @@ def place_error(error: ClientError, request: CreationRequest) -> FieldError:
         case InvalidRequestError() if about == "url" or (about == "" and request.repository_url):
             reason = one_line(more)
             return FieldError("repository", f"{text} {reason}".strip())
-        case InvalidRequestError() if about in ("config.base", "config.uncommitted"):
+        case InvalidRequestError() if about in _BASES:
             return FieldError("base", f"{text} {one_line(more)}".strip())
         case InvalidRequestError() if about == "coding_agent":
             return FieldError("agent", text)
@@ -118,7 +119,18 @@ def place_error(error: ClientError, request: CreationRequest) -> FieldError:
             return FieldError(FORM, f"{text} {one_line(error.next_step)}")
 
 
+_BASES = ("config.base", "config.pull_request", "config.uncommitted")
 _SHORT = 10
+_NUMBER = re.compile(r"#([1-9][0-9]{0,8})")
+_PULL_REQUEST = re.compile(
+    r"(https?://.+?)(?:/-)?/(?:pull|merge_requests)/([1-9][0-9]{0,8})(?:[/?#].*)?"
+)
+
+
+def pull_request_at(typed: str) -> tuple[str, int] | None:
+    """Return the repository and the number of the pull request whose address was typed."""
+    found = _PULL_REQUEST.fullmatch(typed)
+    return (found[1], int(found[2])) if found else None
 
 
 class WrongBaseError(Exception):
@@ -139,7 +151,7 @@ class _Here:
 
 
 class BaseField(Vertical):
-    """Asks for a branch, tag or commit, and whether to include uncommitted files."""
+    """Asks for a branch, tag, commit or pull request, and whether to include uncommitted files."""
 
     def __init__(self, app_state: AppState, base: str, include: bool) -> None:
         """Accept the initial values of the fields: `base` and `include`."""
@@ -166,6 +178,10 @@ class BaseField(Vertical):
     def base(self) -> str:
         """What was typed."""
         return self.query_one("#base", Input).value.strip()
+
+    @base.setter
+    def base(self, base: str) -> None:
+        self.query_one("#base", Input).value = base
 
     @property
     def include(self) -> bool:
@@ -217,6 +233,10 @@ class BaseField(Vertical):
             if self.base and request.environment_id is None:
                 raise WrongBaseError("Name the repository above.")
             return replace(request, base=self.base or None)
+        if (number := _NUMBER.fullmatch(self.base)) is not None:
+            if self.include and self.query_one("#uncommitted-row").display:
+                raise WrongBaseError("Uncommitted files cannot be added to a pull request.")
+            return replace(request, pull_request=int(number[1]))
         here = await self._here(url)
         base = self.base or (here.start.base if here.start else None)
         request = replace(request, base=base)
