@@ -185,6 +185,20 @@ async def test_what_comes_and_goes_below_the_transcript_does_not_wrap_it_again(
         assert view.size.width == width
 
 
+async def test_a_chat_says_that_its_last_turn_failed(frozen: FrozenCockpit) -> None:
+    state = frozen.add("alpha")
+    (chat,) = state.chats.values()
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: "○ idle" in screen_text(frozen))
+        chat.last_turn_failed = True
+        frozen.app_state.publish(ReplicaChanged(state.id))
+        await eventually(lambda: "✗ the last turn failed" in screen_text(frozen))
+        chat.start_turn("m", chat.record.updated_at)
+        frozen.app_state.publish(ReplicaChanged(state.id))
+        await eventually(lambda: "● working" in screen_text(frozen))
+
+
 @pytest.mark.long
 async def test_who_sends_sees_the_end(frozen: FrozenCockpit) -> None:
     state = frozen.add("alpha")

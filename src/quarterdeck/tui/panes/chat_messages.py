@@ -95,7 +95,7 @@ def _turn_words(chat: ChatState, status: str) -> str:
         at = f" since {since.astimezone():%H:%M:%S}" if since else ""
         doing = one_line(chat.noted_state) or "working"
         return f"● {doing}{at} " + keyed("({composer.interrupt} interrupts)")
-    return "○ idle"
+    return "✗ the last turn failed" if chat.last_turn_failed else "○ idle"
 
 
 def _setting_words(chat: ChatState) -> str:
