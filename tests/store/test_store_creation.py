@@ -1,14 +1,16 @@
 """A replica for which no agent is chosen gets the one that the form offers."""
 
 import json
+from uuid import UUID
 
 import httpx
 import pytest
 
 from quarterdeck.client.client import Client
 from quarterdeck.client.connection import HttpConnection
-from quarterdeck.store.creation import CreationRequest, create, usual_agent
+from quarterdeck.store.creation import CreationRequest, create, repository_options, usual_agent
 from quarterdeck.wire.agents import Agent
+from quarterdeck.wire.repositories import Repository
 from tests.store.conftest import NOW
 
 GLOBAL = {
@@ -63,3 +65,14 @@ async def test_a_request_without_an_agent_names_the_usual_one(
     ) as client:
         await create(client, CreationRequest(agent=chosen), [])
     assert [body["coding_agent"] for body in bodies] == [requested]
+
+
+def test_repositories_of_one_name_are_told_apart() -> None:
+    ids = [UUID(int=number) for number in range(3)]
+    places = [("shop", "/srv/shop"), ("library", "/srv/library"), ("shop", "https://host/shop")]
+    repositories = [
+        Repository(id=id, name=name, url=url, default_branch="main")
+        for id, (name, url) in zip(ids, places, strict=True)
+    ]
+    words = ["shop (/srv/shop)", "library", "shop (https://host/shop)"]
+    assert repository_options(repositories) == list(zip(words, map(str, ids), strict=True))

@@ -5,7 +5,8 @@ is connected first, and gets an environment of the same name when it has none.
 """
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID, uuid4
@@ -97,6 +98,15 @@ class CreationChoices:
             for entry in self.environments
             if entry.repository_id is None and entry.repository_set_id is None
         ]
+
+
+def repository_options(repositories: Sequence[Repository]) -> list[tuple[str, str]]:
+    """Return names and ids to choose from; repositories of one name are told apart by their URLs."""
+    names = Counter(repository.name for repository in repositories)
+    return [
+        (one.name if names[one.name] == 1 else f"{one.name} ({one.url})", str(one.id))
+        for one in repositories
+    ]
 
 
 async def choices(client: "Client") -> CreationChoices:

@@ -30,6 +30,7 @@ from quarterdeck.store.creation import (
     choices,
     environment_for,
     models_of,
+    repository_options,
     usual_agent,
 )
 from quarterdeck.transcript.text import name_line, one_line
@@ -327,7 +328,7 @@ class AutomationForm(FormScreen[Automation]):
         self.form.say(ENVIRONMENT, "")
         environments = [(entry.name, str(entry.id)) for entry in found.environments]
         self.form.offer(ENVIRONMENT, [*self._here(), *environments])
-        repositories = [(entry.name, str(entry.id)) for entry in found.repositories]
+        repositories = repository_options(found.repositories)
         self.form.offer("repository_ids", repositories)
         if not repositories:
             self.form.say("repository_ids", "No repository is connected.")

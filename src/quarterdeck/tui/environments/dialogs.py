@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic import Field as Bounds
 
 from quarterdeck.client.errors import InvalidRequestError
+from quarterdeck.store.creation import repository_options
 from quarterdeck.store.environments import EnvironmentBook
 from quarterdeck.tui.environments.section import Parts
 from quarterdeck.tui.forms.create_fields import in_full
@@ -119,9 +120,7 @@ def general(book: EnvironmentBook, environment: Environment | None) -> Sequence[
             "Repository",
             "Repository cloned into replicas.",
             kind=FieldKind.CHOICE,
-            options=tuple(
-                (repository.name, str(repository.id)) for repository in book.repositories
-            ),
+            options=repository_options(book.repositories),
             none="no repository",
         ),
         Field(
