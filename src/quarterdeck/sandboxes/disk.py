@@ -1,7 +1,8 @@
 """The disk that replicas share with the service: one that fills it is stopped, like one that uses up memory.
 
 No quota is needed. What programs of replicas have written is counted by the kernel for each process; it is
-read only when the free space has changed. When hardly any is left, the programs that wrote most recently are
+read only when the free space has changed. What an engine sends counts too, because the service stores its
+events. When hardly any is left, the programs that wrote most recently are
 killed, and a reserve is released: a file that held some room, so that the service can store what it accepts.
 
 Files are not counted by the kernel, so those of replicas are counted when the file system can hold few more.
@@ -13,7 +14,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,13 +116,20 @@ def require_room(home: Home) -> None:
 
 Counts = dict[ProcessRef, int]
 
+_ENGINE_LINKS = ProcessRef(0, 0)
+"""In `Counts`: no process, but what the engine sent, most of which the service stores."""
+
 
 @dataclass
 class DiskWatch:
-    """Watches the disk of an installation. `stop` ends everything in a replica."""
+    """Watches the disk of an installation. `stop` ends everything in a replica.
+
+    `sent` counts the bytes that came from each replica's engine.
+    """
 
     home: Home
     stop: Callable[[str], Awaitable[None]]
+    sent: Mapping[str, int] = field(default_factory=dict[str, int])
     _free: int = field(default=0, init=False)
     """The free space when programs were counted."""
     _counted: float = field(default=0.0, init=False)
@@ -169,6 +177,8 @@ class DiskWatch:
     async def _count(self) -> tuple[dict[str, Counts], Room]:
         """Count what programs wrote, and then the room: much may be written meanwhile."""
         counts = self._counts = await asyncio.to_thread(_count, self.home)
+        for id, size in self.sent.items():
+            counts.setdefault(id, {})[_ENGINE_LINKS] = size
         room = room_of(self.home)
         self._free, self._counted = room.free, time.monotonic()
         return counts, room
@@ -195,6 +205,8 @@ class DiskWatch:
         spared = _spared(places_of(self.home, most))
         written = _difference(now[most], before.get(most, {}))
         writing = {ref for ref, size in written.items() if size >= WRITTEN} - spared
+        sent = _ENGINE_LINKS in writing
+        writing.discard(_ENGINE_LINKS)
         for ref in writing:
             send(ref, signal.SIGKILL)
         log.warning("Replica %s fills the disk: %d programs were killed", most, len(writing))
@@ -203,6 +215,8 @@ class DiskWatch:
         done = (
             "The programs of this replica that filled it were killed."
             if writing
+            else "What its engine reports filled it."
+            if sent
             else "Programs of this replica that have ended filled it."
         )
         return most, f"The disk is full. {done} Remove files to make room."

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 from quarterdeck.sandboxes.layout import open_socket
@@ -48,18 +49,38 @@ async def _connect(connection: socket.socket, address: str) -> None:
     raise ConnectionRefusedError("the engine takes no more connections")
 
 
-async def open_stream(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+class _Counted(asyncio.StreamReaderProtocol):
+    def __init__(self, reader: asyncio.StreamReader, received: Callable[[int], None]) -> None:
+        super().__init__(reader)
+        self._received = received
+
+    def data_received(self, data: bytes) -> None:
+        self._received(len(data))
+        super().data_received(data)
+
+
+async def open_stream(
+    path: Path, received: Callable[[int], None]
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Return a byte stream to the process that listens at a socket.
+
+    Args:
+        received: called with the number of bytes that arrive.
 
     Raises:
         ConnectionError: none does.
     """
     connection = await connect_socket(path)
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(READ_LIMIT)
     try:
-        return await asyncio.open_unix_connection(sock=connection, limit=READ_LIMIT)
+        transport, protocol = await loop.create_unix_connection(
+            lambda: _Counted(reader, received), sock=connection
+        )
     except BaseException:
         connection.close()
         raise
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
 async def listener_of(path: Path) -> int | None:

@@ -11,7 +11,7 @@ ProcessDriver ── probe      how sandboxes can run here, found once by a tria
 import asyncio
 import errno
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -125,6 +125,8 @@ class ProcessDriver:
         self._machine: Machine | None = None
         self._finding = asyncio.Lock()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._sent: Counter[str] = Counter()
+        """Bytes that came from each replica's engine since this service started."""
 
     @property
     def mirrors(self) -> Mirrors:
@@ -144,7 +146,7 @@ class ProcessDriver:
     @asynccontextmanager
     async def watching_disk(self, report: Report) -> AsyncGenerator[None]:
         """Within the block, stop replicas that fill the disk; see `DiskWatch` and `FileWatch`."""
-        watches = (DiskWatch(self._home, self.stop), FileWatch(self._home, self.stop))
+        watches = (DiskWatch(self._home, self.stop, self._sent), FileWatch(self._home, self.stop))
         watching = [asyncio.create_task(watch.run(report), name="disk") for watch in watches]
         try:
             yield
@@ -333,7 +335,10 @@ class ProcessDriver:
             return await self._runtime.alive(places)
 
     async def connect(self, workspace_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await open_stream(socket_of(places_of(self._home, workspace_id)))
+        def received(size: int) -> None:
+            self._sent[workspace_id] += size
+
+        return await open_stream(socket_of(places_of(self._home, workspace_id)), received)
 
     async def dial(
         self, workspace_id: str, port: int
@@ -405,6 +410,7 @@ class ProcessDriver:
                 await asyncio.to_thread(_remove, places, removed)
                 await self._archives.remove(places)
         self._locks.pop(workspace_id, None)
+        self._sent.pop(workspace_id, None)
 
     async def _examined(self) -> Machine:
         async with self._finding:

@@ -5,8 +5,10 @@ On a small disk of ext4, because the kernel counts what is written to disks, and
 
 import asyncio
 import errno
+import json
 import os
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,7 @@ async def lit(bench: Bench, workspace: str, script: str) -> None:
 
 KILLED = "The programs of this replica that filled it were killed."
 ENDED = "Programs of this replica that have ended filled it."
+SENT = "What its engine reports filled it."
 
 
 def fill(path: Path) -> None:
@@ -154,6 +157,29 @@ async def test_a_replica_that_goes_on_is_stopped(bench: Bench):
         assert await bench.said(other, "echo more > more; echo ok") == "ok"
         with pytest.raises(disk.DiskFullError, match="almost full"):
             await bench.driver.start(victim)
+
+
+async def test_a_replica_whose_events_fill_the_disk_is_stopped(bench: Bench):
+    """It writes nothing itself: the service stores what the engine, or what took its place, sends."""
+    victim, other = await bench.started(), await bench.started()
+    reports = Reports()
+    async with bench.driver.watching_disk(reports.hear):
+        await eventually((bench.home.service / "reserve").exists, "the first look")
+        with (bench.home.service / "stored").open("wb", buffering=0) as stored:
+            while await bench.driver.alive(victim):
+                reader, writer = await bench.driver.connect(victim)
+                writer.write(json.dumps("head -c 8M /dev/zero | tr '\\0' x").encode() + b"\n")
+                with suppress(ConnectionError):  # stopped meanwhile
+                    while data := await reader.read(1 << 18):
+                        with suppress(OSError):  # full, until the reserve is released
+                            stored.write(data)
+                writer.close()
+        told = [await reports.next(), await reports.next()]
+        assert told == [
+            (victim, f"The disk is full. {SENT} Remove files to make room."),
+            (victim, "The disk is full. This replica was stopped: it went on filling it."),
+        ]
+        assert await bench.driver.alive(other)
 
 
 async def test_others_that_write_a_little_are_left_alone(bench: Bench):
