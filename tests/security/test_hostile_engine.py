@@ -4,9 +4,11 @@ import asyncio
 import json
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import zlib
+from contextlib import closing
 from typing import Any
 from uuid import uuid4
 
@@ -334,6 +336,25 @@ async def test_long_events_are_read_a_few_at_a_time(
         read += [one.index for one in await log.read_after(made, read[-1] if read else 0, 64)]
     assert read == list(range(1, stored + 1))
     assert 30_000 < largest < 60_000
+
+
+async def test_a_long_history_is_removed_in_parts_and_leaves_no_file(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fills the disk can be removed without as much more, and the disk has room again."""
+    made = await world.create()
+    before = world.home.database.stat().st_size
+    for number in range(60):
+        payload = {"n": number, "text": "x" * 1_000_000}
+        await world.context.event_log.append(made, [NewEvent("strange", payload)])
+    log = world.home.database.with_name(world.home.database.name + "-wal")
+    assert world.home.database.stat().st_size > 40 << 20
+    monkeypatch.setattr(event_rows, "REMOVED_CHARACTERS", 4 << 20)
+    assert (await world.client.delete(f"/v1/replica/{made}")).status_code == 200
+    assert log.stat().st_size < 24 << 20
+    with closing(sqlite3.connect(world.home.database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert world.home.database.stat().st_size < before + (4 << 20)
 
 
 @pytest.mark.parametrize(

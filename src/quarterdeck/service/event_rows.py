@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, bindparam, select
+from sqlalchemy import Connection, CursorResult, bindparam, delete, func, select
 
 from quarterdeck.service.db.tables import events, workspaces
 from quarterdeck.wire.base import utc_now
@@ -105,3 +105,29 @@ def last_index(connection: Connection, workspace_id: str) -> int:
     """Return the index of the newest event; 0 when there is none, or no such workspace."""
     following = connection.execute(_next, {"of": workspace_id}).scalar()
     return 0 if following is None else following - 1
+
+
+REMOVED_CHARACTERS = 32 << 20
+"""About how many characters are removed at once: the database needs as much free disk meanwhile, and
+nobody else can write."""
+_ROW_CHARACTERS = 200
+"""Of an event besides its payload, about."""
+
+
+def remove_oldest(connection: Connection, workspace_id: str) -> bool:
+    """Remove the oldest events of a long history; return False when only a part is left of it."""
+    lengths = connection.execute(
+        select(events.c.index, func.length(events.c.payload_json))
+        .where(events.c.workspace_id == workspace_id)
+        .order_by(events.c.index)
+        .execution_options(**PIECEMEAL)
+    )
+    size = 0
+    for index, length in lengths:
+        size += length + _ROW_CHARACTERS
+        if size > REMOVED_CHARACTERS:
+            lengths.close()
+            old = (events.c.workspace_id == workspace_id, events.c.index <= index)
+            connection.execute(delete(events).where(*old))
+            return True
+    return False

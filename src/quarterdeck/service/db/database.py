@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -348,6 +348,7 @@ def _sqlite_engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
     )
     # synchronous=FULL: with NORMAL a power loss can lose acknowledged commits of a WAL database.
     settings = {
+        "auto_vacuum": "INCREMENTAL",  # of a new file; before the first table
         "journal_mode": "WAL",
         "synchronous": "FULL",
         "foreign_keys": "ON",
@@ -367,6 +368,26 @@ def _sqlite_engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
     return engine
+
+
+GIVEN_BACK = 2_048
+"""Pages of 4 KiB that are given back at once."""
+
+
+def give_back(connection: Connection) -> bool:
+    """Return unused pages of a SQLite file to the disk; False when it has no more, or cannot do so.
+
+    A file of an earlier version keeps them for later rows.
+    """
+    if connection.dialect.name != SQLITE:
+        return False
+    count = "PRAGMA freelist_count"
+    unused = connection.exec_driver_sql(count).scalar_one()
+    with closing(connection.connection.cursor()) as cursor:
+        for _ in range(min(unused, GIVEN_BACK)):
+            # Python 3.11 ends the statement after its first page, whatever number it names.
+            cursor.execute("PRAGMA incremental_vacuum(1)")
+    return 0 < connection.exec_driver_sql(count).scalar_one() < unused
 
 
 SQLITE = "sqlite"

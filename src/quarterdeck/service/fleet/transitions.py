@@ -30,9 +30,10 @@ from quarterdeck.service.automations.changes import store_change
 from quarterdeck.service.automations.run_follower import end_runs_of_workspace
 from quarterdeck.service.chats.rows import list_chats, rest_chats
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.database import give_back
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
-from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.event_rows import NewEvent, remove_oldest
 from quarterdeck.service.formats import moment_text, storable
 from quarterdeck.service.notifications.rows import store_deleted
 from quarterdeck.service.ownership import unreachable_since
@@ -204,6 +205,7 @@ async def remove(
         StorageError: nothing was removed.
     """
     now = moment_text(context.clock())
+    long = only_if is None and await _remove_long_history(context, workspace_id)
 
     def run(connection: Connection) -> WorkspaceRow | None:
         if only_if is not None and not only_if(connection):
@@ -219,6 +221,8 @@ async def remove(
             return False
         raise _not_found(workspace_id)
     _removed(context, workspace_id)
+    while long and await context.database.write(give_back):
+        pass
     try:
         await _destroy(context, workspace_id, row.driver)
     except SandboxError as e:
@@ -229,6 +233,22 @@ async def remove(
             e.details,
         ) from e
     return True
+
+
+async def _remove_long_history(context: ServiceContext, workspace_id: str) -> bool:
+    """Remove all but the end of a long history in parts, and return whether it was one.
+
+    The rest is removed with the record. If this is interrupted, the replica is still there, with less history.
+    """
+
+    def run(connection: Connection) -> bool:
+        row = find_workspace(connection, workspace_id)
+        return bool(row and row.is_of(context.home_id)) and remove_oldest(connection, workspace_id)
+
+    found = False
+    while await context.database.write(run):
+        found = True
+    return found
 
 
 async def forget(context: ServiceContext, workspace_id: str) -> None:
