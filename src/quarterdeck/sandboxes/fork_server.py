@@ -47,6 +47,10 @@ _NAMESPACES = {
     "uts": 0x04000000,
     "cgroup": 0x02000000,
 }
+MOST_NAMESPACES = 1_024
+"""Of each kind within a sandbox. The kernel also counts them for the user, about 100,000 on a large machine; they take
+hardly any memory, and no sandbox could be made when a program had used up all."""
+_LIMITED = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _CLEAR_ALL = 4, 24, 47, 4
 _CAPABILITY_VERSION = 0x20080522
 _CAPABILITIES = 64
@@ -240,6 +244,7 @@ def _run_engine(spec: Mapping[str, Any], shell: int, refusal: int) -> int:
 
 
 def _restrict(spec: Mapping[str, Any]) -> None:
+    _limit_namespaces()
     if spec["processes"]:
         _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
         limit = min(spec["processes"], hard) if hard >= 0 else spec["processes"]
@@ -248,6 +253,17 @@ def _restrict(spec: Mapping[str, Any]) -> None:
     launcher.harden(b64decode(spec["filter"] or ""), spec["scoped"])
     # Becoming another user has turned it off, and without it a process cannot read its own variables.
     _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+def _limit_namespaces() -> None:
+    """Write the limits of the sandbox's user namespace, which only one with capabilities in it may do."""
+    for kind in _LIMITED:
+        # A kernel may not have this kind, and a machine may protect its settings.
+        with (
+            contextlib.suppress(OSError),
+            open(f"/proc/sys/user/max_{kind}_namespaces", "w", encoding="ascii") as file,  # noqa: PTH123
+        ):
+            file.write(str(MOST_NAMESPACES))
 
 
 def _run_python(command: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.local.processes import ProcessRef
-from quarterdeck.sandboxes import cgroups, disk, probe, processes
+from quarterdeck.sandboxes import cgroups, disk, fork_server, probe, processes
 from quarterdeck.sandboxes.cgroups import Bounds, ControlGroups, Hierarchy, find_groups
 from quarterdeck.sandboxes.counters import counter_gap
 from quarterdeck.sandboxes.errors import SandboxError
@@ -28,6 +28,27 @@ from tests.support.waiting import eventually
 PYTHON = sys.executable
 FEW = Bounds(1, 192 << 20, 64)
 BOMB = "while :; do (sleep 600 &) || break; done"
+NAMESPACES = """
+import ctypes, os
+libc, held = ctypes.CDLL(None, use_errno=True), []
+while len(held) < 1_500:
+    read, write = os.pipe()
+    go, gone = os.pipe()
+    if (child := os.fork()) == 0:
+        failed = libc.unshare(0x10000000)
+        os.write(write, b"%d" % (ctypes.get_errno() if failed else 0))
+        os.read(go, 1)
+        os._exit(0)
+    if (error := int(os.read(read, 9))) == 0:
+        held.append(os.open(f"/proc/{child}/ns/user", os.O_RDONLY))
+    os.write(gone, b"x")
+    os.waitpid(child, 0)
+    for one in (read, write, go, gone):
+        os.close(one)
+    if error:
+        print(len(held), os.strerror(error))
+        break
+"""
 
 
 @pytest.fixture
@@ -35,6 +56,17 @@ def small(monkeypatch) -> Bounds:
     """Replicas that reach their bounds soon."""
     monkeypatch.setitem(cgroups.BOUNDS, "small", FEW)
     return FEW
+
+
+async def test_user_namespaces_are_left_to_others(walled):
+    """The kernel counts them for the user, and no sandbox can be made without them."""
+    if not walled.driver._runtime.fork_server._usable:
+        pytest.skip("only where engines are forked")
+    victim, other = await walled.started(), await walled.started()
+    (places_of(walled.home, victim).files / "script").write_text(NAMESPACES)
+    said = await walled.said(victim, f"ulimit -n 4096; {PYTHON} script")
+    assert said == f"{fork_server.MOST_NAMESPACES} No space left on device"
+    assert await walled.said(other, "unshare --user true && echo made") == "made"
 
 
 def groups_here() -> ControlGroups:
