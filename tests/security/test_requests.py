@@ -1,11 +1,13 @@
-"""Requests of strangers: logins that only their sender runs out of, and fields after a body."""
+"""Requests of strangers, and of those who have become it."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
 
+from quarterdeck.service import middleware
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.identity.sign_in import DeviceRequests, peer_of
 from quarterdeck.service.identity.tokens import DeviceSettings
@@ -112,6 +114,41 @@ async def test_a_trailer_changes_nothing(world: World, address: tuple[str, int])
     assert (await ask(own, other)).startswith(accepted)
     assert (await ask(other, own)).startswith(refused)
     assert (await ask("", own)).startswith(refused)
+
+
+async def test_streams_end_soon_after_their_key_was_revoked(
+    world: World, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(middleware, "RECHECK_SECONDS", 0.05)
+    made = await world.create()
+    keys = "/v1/organization/api-keys"
+    key = (await world.client.post(keys, json={"name": "lost"})).json()
+    size = {"cols": 80, "rows": 24}
+    session = (await world.post(made, "/terminal/sessions", size)).json()
+    terminal = f"/v1/replica/{made}/terminal/sessions/{session['session']['id']}/stream"
+    lost = {"Authorization": f"Bearer {key['key']}"}
+    base = f"http://{address[0]}:{address[1]}"
+    async with (
+        httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS, base_url=base) as client,
+        AsyncExitStack() as stack,
+    ):
+        paths = (terminal, f"/v1/replica/{made}/events", "/v1/automations/events")
+        streams = [
+            await stack.enter_async_context(client.stream("GET", path, headers=lost))
+            for path in paths
+        ]
+        own = await stack.enter_async_context(client.stream("GET", paths[1], headers=world.headers))
+        assert {one.status_code for one in (*streams, own)} == {200}
+        assert (await world.client.delete(f"{keys}/{key['api_key']['id']}")).status_code == 200
+        async with asyncio.timeout(10):
+            for stream in streams:
+                with pytest.raises(httpx.RemoteProtocolError):
+                    async for _ in stream.aiter_raw():
+                        pass
+            await world.send(made, "still here")
+            async for text in own.aiter_text():
+                if "still here" in text:
+                    break
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{}", b"1", b'""'])

@@ -1,5 +1,6 @@
 """Middleware: authentication, limits of bodies, and responses for exceptions."""
 
+import asyncio
 import errno
 import fcntl
 import logging
@@ -234,6 +235,9 @@ def decompressed(body: bytes, encoding: str | None) -> bytes:
 
 API_VERSION = "2026-10-07"
 
+RECHECK_SECONDS = 15.0
+"""How often the caller of a request that goes on, such as a stream, is authenticated again."""
+
 
 class AuthMiddleware:
     """Admits requests of a known caller, with a known version header and a body of bounded size.
@@ -254,20 +258,48 @@ class AuthMiddleware:
             return
         route_match = scope[FOUND] = self._routes.find(scope)
         try:
-            await self._admit(scope, route_match)
+            shown = await self._admit(scope, route_match)
         except ServiceError as e:
             await error_response(e)(scope, receive, send)
             return
         is_json = any(
             name == b"content-type" and b"json" in value.lower() for name, value in scope["headers"]
         )
-        await self._app(scope, limited(scope["path"], receive, is_json=is_json), send)
+        receive = limited(scope["path"], receive, is_json=is_json)
+        if shown is None:
+            await self._app(scope, receive, send)
+            return
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                watching = asyncio.create_task(self._recheck(shown, route_match, limit))
+                try:
+                    await self._app(scope, receive, send)
+                finally:
+                    watching.cancel()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            # The server notices the missing end and cuts the connection.
+            log.info("A request was cut short: its caller is no longer admitted")
 
-    async def _admit(self, scope: Scope, route_match: FoundRoute) -> None:
+    async def _recheck(
+        self, shown: CallerHeaders, route_match: FoundRoute, limit: asyncio.Timeout
+    ) -> None:
+        """End a request soon after its key was revoked, its token has expired or its user was removed."""
+        while True:
+            await asyncio.sleep(RECHECK_SECONDS)
+            if not await self._authenticator.still_admits(shown, route_match):
+                limit.reschedule(asyncio.get_running_loop().time())
+                return
+
+    async def _admit(self, scope: Scope, route_match: FoundRoute) -> CallerHeaders | None:
+        """Return what the caller is known by; None where the route needs nobody."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         inside = bool(scope.get("state", {}).get(INSIDE))
+        shown: CallerHeaders | None = None
         if not (route_match.access.public_inside if inside else route_match.access.public):
-            await self._authenticate(scope, route_match, headers)
+            shown = await self._authenticate(scope, route_match, headers)
         version = headers.get(b"x-service-api-version", API_VERSION)
         if version != API_VERSION:
             raise ApiError(
@@ -280,10 +312,11 @@ class AuthMiddleware:
                 ErrorCode.INVALID_REQUEST, "The request is not valid.", "url: holds a NUL character"
             )
         check_length(scope["path"], headers.get(b"content-length"))
+        return shown
 
     async def _authenticate(
         self, scope: Scope, route_match: FoundRoute, headers: dict[bytes, str]
-    ) -> None:
+    ) -> CallerHeaders:
         shown = CallerHeaders(
             bearer_of(headers.get(b"authorization")),
             headers.get(b"service-org-id"),
@@ -297,6 +330,7 @@ class AuthMiddleware:
                 raise
             raise ApiError(ErrorCode.NOT_FOUND, "There is no such route.") from e
         scope.setdefault("state", {})["caller"] = caller
+        return shown
 
 
 class Head:

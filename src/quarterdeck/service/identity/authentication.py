@@ -236,15 +236,32 @@ class Authenticator:
                 header, NOT_FOUND for another's organization, API_KEY_REQUIRED, RATE_LIMITED;
                 INTERNAL_ERROR when an outside issuer's keys cannot be fetched.
         """
-        caller = await self._known(shown)
-        _check(caller, route)
-        organization_id = _organization_of(shown)
-        if caller.kind is CallerKind.USER_TOKEN:
-            caller = await self._placed(caller, organization_id, route.access)
+        caller = await self._admitted(shown, route)
         if self._rate is not None:
             self._rate.take(caller)
         if caller.key_id is not None:
             self.uses.note(caller.key_id)
+        return caller
+
+    async def still_admits(self, shown: CallerHeaders, route: FoundRoute) -> bool:
+        """Return whether the caller of a request that goes on would still be admitted.
+
+        True when this cannot be found out now.
+        """
+        try:
+            await self._admitted(shown, route)
+        except ApiError as e:
+            return e.code is ErrorCode.INTERNAL_ERROR
+        except StorageError:
+            return True
+        return True
+
+    async def _admitted(self, shown: CallerHeaders, route: FoundRoute) -> Caller:
+        caller = await self._known(shown)
+        _check(caller, route)
+        organization_id = _organization_of(shown)
+        if caller.kind is CallerKind.USER_TOKEN:
+            return await self._placed(caller, organization_id, route.access)
         return caller
 
     async def _known(self, shown: CallerHeaders) -> Caller:
