@@ -30,7 +30,7 @@ from quarterdeck.local.processes import (
     send,
 )
 from quarterdeck.sandboxes.errors import DiskFullError, SandboxError
-from quarterdeck.sandboxes.layout import Places, places_of
+from quarterdeck.sandboxes.layout import Places, places_of, workspace_ids
 from quarterdeck.sandboxes.processes import MARKER
 from quarterdeck.sandboxes.record import load_record
 
@@ -302,7 +302,7 @@ async def count_files(home: Home) -> dict[str, int]:
     Raises:
         OSError: they cannot be counted here, or not in time.
     """
-    ids = [path.name for path in home.workspaces.glob("[!.]*")]
+    ids = workspace_ids(home)
     if not ids:
         return {}
     counting = await asyncio.create_subprocess_exec(
@@ -345,8 +345,7 @@ def _spared(places: Places) -> set[ProcessRef]:
 
 def _count(home: Home) -> dict[str, Counts]:
     """Return the bytes that each process of each replica caused to be written to disks."""
-    ids = [path.name for path in home.workspaces.glob("[!.]*")]
-    marks = {f"{MARKER}={places_of(home, id).mark}".encode(): id for id in ids}
+    marks = {f"{MARKER}={places_of(home, id).mark}".encode(): id for id in workspace_ids(home)}
     # Also of those that have ended and are not counted for their parents yet.
     stats = {pid: stat for pid in process_ids() if (stat := read_stat(pid))}
     owners: dict[int, str] = {}

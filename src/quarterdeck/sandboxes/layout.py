@@ -148,6 +148,11 @@ def places_of(home: Home, workspace_id: str) -> Places:
     return Places(home.workspaces / workspace_id, home)
 
 
+def workspace_ids(home: Home) -> list[str]:
+    """Return the ids of workspaces with files; other directories may lie beside them."""
+    return [path.name for path in home.workspaces.glob("*") if _SAFE_ID.fullmatch(path.name)]
+
+
 T = TypeVar("T")
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

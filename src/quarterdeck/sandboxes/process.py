@@ -41,7 +41,14 @@ from quarterdeck.sandboxes.disk import DiskWatch, FileWatch, Report, require_roo
 from quarterdeck.sandboxes.errors import CloneError, DiskFullError, NotAwakeError, SandboxError
 from quarterdeck.sandboxes.git import SourceGitError, no_login, stream_process
 from quarterdeck.sandboxes.launch import ForkServer
-from quarterdeck.sandboxes.layout import Places, list_files, places_of, read_file, write_for_user
+from quarterdeck.sandboxes.layout import (
+    Places,
+    list_files,
+    places_of,
+    read_file,
+    workspace_ids,
+    write_for_user,
+)
 from quarterdeck.sandboxes.link import open_stream
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.outgoing import OutgoingPushes
@@ -396,7 +403,7 @@ class ProcessDriver:
             await asyncio.to_thread(self._drop_mirrors, needed)
 
     def _drop_mirrors(self, needed: Collection[str]) -> None:
-        places = [places_of(self._home, path.name) for path in self._home.workspaces.glob("[!.]*")]
+        places = [places_of(self._home, id) for id in workspace_ids(self._home)]
         borrowed = [id for place in places for id in load_book(place.clones).clones]
         self._mirrors.keep_only({*needed, *borrowed})
 

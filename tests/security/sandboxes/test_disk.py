@@ -182,6 +182,22 @@ async def test_a_replica_whose_events_fill_the_disk_is_stopped(bench: Bench):
         assert await bench.driver.alive(other)
 
 
+async def test_directories_that_are_no_replicas_do_not_matter(bench: Bench):
+    """Such as those of a file system, and copies that a person made."""
+    victim = await bench.started()
+    others = [bench.home.workspaces / name for name in ("lost+found", f"{victim}.old")]
+    for other in others:
+        other.mkdir()
+    assert (await disk.count_files(bench.home)).keys() == {victim}
+    reports = Reports()
+    async with bench.driver.watching_disk(reports.hear):
+        await lit(bench, victim, "cat /dev/zero > much")
+        assert (await reports.next())[0] == victim
+    await bench.driver.tidy([])
+    for other in others:
+        other.rmdir()
+
+
 async def test_others_that_write_a_little_are_left_alone(bench: Bench):
     """The disk is filled from outside, while a replica writes."""
     writing = await bench.started()
