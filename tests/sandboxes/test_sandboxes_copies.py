@@ -129,7 +129,8 @@ async def test_what_lies_too_deep_is_refused(bench):
         os.close(current)
         current = below
     os.close(current)
-    with pytest.raises(SandboxError, match=os.strerror(errno.ENAMETOOLONG)):
+    with pytest.raises(SandboxError, match=os.strerror(errno.ENAMETOOLONG)) as refused:
         await bench.driver.copy_files(source, fork)
+    assert str(refused.value.details).count(os.strerror(errno.ENAMETOOLONG)) == 1
     assert not copied.exists()
     assert list(places_of(bench.home, fork).parts.iterdir()) == []

@@ -136,7 +136,7 @@ def test_a_program_that_runs_is_shown_beside_its_directory(tmp_path, order):
 
 
 @only_root
-def test_files_that_their_owner_may_not_read_are_archived(tmp_path):
+def test_files_that_their_owner_may_not_read_are_archived_and_copied(tmp_path):
     tree = tmp_path / "tree"
     (tree / "shut").mkdir(parents=True)
     (tree / "shut" / "in").write_text("inside")
@@ -145,18 +145,23 @@ def test_files_that_their_owner_may_not_read_are_archived(tmp_path):
         os.chown(path, SPARE_UID, SPARE_UID)
     (tree / "secret").chmod(0)
     (tree / "shut").chmod(0)
+    tree.chmod(0o400)
     work = """
 import sys
 from pathlib import Path
+from quarterdeck.sandboxes.archive.copying import copy
 from quarterdeck.sandboxes.archive.packing import pack, unpack
 base = Path(sys.argv[1])
 pack(base / "tree", base / "packed", frozenset())
 unpack(base / "packed", base / "again")
+copy(base / "tree", base / "copied")
 """
     shown = [str(path) for path in [*needed_directories(Path("/nowhere")), tmp_path]]
     done = _launch([sys.executable, "-c", work, str(tmp_path)], Path("/"), SPARE_UID, shown)
     assert done.returncode == 0, done.stderr
-    for name in ("tree", "again"):
+    assert tree.stat().st_mode & 0o777 == 0o400
+    assert (tmp_path / "copied").stat().st_mode & 0o777 == 0o400
+    for name in ("tree", "again", "copied"):
         assert (tmp_path / name / "secret").stat().st_mode & 0o777 == 0
         assert (tmp_path / name / "shut").stat().st_mode & 0o777 == 0
         assert (tmp_path / name / "shut" / "in").read_text() == "inside"

@@ -187,7 +187,7 @@ async def _run(*arguments: str) -> None:
     failure = json.loads(output or "{}")
     number, message = int(failure.get("errno", 0)), str(failure.get("message", "It was killed."))
     if number:
-        raise OSError(number, os.strerror(number), message)
+        raise OSError(number, os.strerror(number), message or None)
     raise _FailedError(message)
 
 

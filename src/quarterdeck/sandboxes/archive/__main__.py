@@ -4,7 +4,8 @@
     python -m quarterdeck.sandboxes.archive unpack ARCHIVE TREE
     python -m quarterdeck.sandboxes.archive copy TREE NEW_TREE
 
-Reports an error on standard output, as one line of JSON: `{"errno", "message"}`.
+Reports an error on standard output, as one line of JSON: `{"errno", "message"}`. The message is the file's name, or
+the reason if `errno` is 0.
 """
 
 import ctypes
@@ -53,7 +54,7 @@ def main() -> None:
     except (DamagedError, tarfile.TarError, EOFError, zlib.error) as e:
         _fail(0, str(e) or "it ends too early")
     except OSError as e:
-        _fail(e.errno or 0, f"{e.strerror or e}: {e.filename}" if e.filename else str(e))
+        _fail(e.errno or 0, str(e.filename or "") if e.errno else str(e))
 
 
 def _fail(number: int, message: str) -> None:

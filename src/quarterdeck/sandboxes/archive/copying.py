@@ -25,6 +25,7 @@ _CLONE = 0x40049409
 """`FICLONE`: lets two files share their content on disks that can."""
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = _FLAGS | os.O_DIRECTORY
+_PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHANGED = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
 """Errors for a name that has meanwhile been removed, or become something else."""
 
@@ -37,8 +38,16 @@ class _Level:
     target: int
     path: str
     names: list[str]
+    mode: int | None
+    """That of a directory which was closed to its owner, as long as it is open."""
+
+    def shut(self) -> None:
+        """Give the directory its mode back."""
+        if self.mode is not None:
+            os.fchmod(self.source, self.mode)
 
     def close(self) -> None:
+        self.shut()
         os.close(self.source)
         os.close(self.target)
 
@@ -52,7 +61,8 @@ def copy(source: Path, target: Path) -> None:
         OSError: something cannot be read or written, or lies too deep.
     """
     copier = _Copier(target)
-    copier.enter(os.open(source, _DIRECTORY), "")
+    mode = _make_usable(None, str(source), 0o500)
+    copier.enter(os.open(source, _DIRECTORY), "", mode)
     copier.run()
 
 
@@ -71,14 +81,15 @@ class _Copier:
                 if level.names:
                     self._copy(level, level.names.pop())
                     continue
+                level.shut()
                 _copy_metadata(level.source, level.target)
                 self._levels.pop().close()
         finally:
             for level in self._levels:
                 level.close()
 
-    def enter(self, source: int, path: str) -> None:
-        """Begin with an open directory; `path` is relative to the top."""
+    def enter(self, source: int, path: str, mode: int | None) -> None:
+        """Begin with an open directory; `path` is relative to the top, `mode` that of `_make_usable`."""
         try:
             if len(self._levels) > DEEPEST:
                 raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:80])
@@ -91,9 +102,11 @@ class _Copier:
                 self._top.mkdir(0o700)
                 target = os.open(self._top, _DIRECTORY)
         except BaseException:
+            if mode is not None:
+                os.fchmod(source, mode)
             os.close(source)
             raise
-        self._levels.append(_Level(source, target, path, os.listdir(source)))
+        self._levels.append(_Level(source, target, path, os.listdir(source), mode))
 
     def _copy(self, level: _Level, name: str) -> None:
         try:
@@ -103,8 +116,9 @@ class _Copier:
         path = f"{level.path}/{name}" if level.path else name
         match stat.S_IFMT(status.st_mode):
             case stat.S_IFDIR:
+                mode = _make_usable(level.source, name, 0o500)
                 if (opened := _open(level.source, name, _DIRECTORY)) is not None:
-                    self.enter(opened, path)
+                    self.enter(opened, path, mode)
             case stat.S_IFREG:
                 self._copy_file(level, name, path)
             case stat.S_IFLNK:
@@ -120,11 +134,14 @@ class _Copier:
                 return
 
     def _copy_file(self, level: _Level, name: str, path: str) -> None:
+        mode = _make_usable(level.source, name, 0o400)
         # Not waiting: it may be a pipe by now.
         source = _open(level.source, name, _FLAGS | os.O_NONBLOCK)
         if source is None:
             return
         try:
+            if mode is not None:
+                os.fchmod(source, mode)
             status = os.fstat(source)
             if not stat.S_ISREG(status.st_mode) or self._linked(level, name, path, status):
                 return
@@ -149,7 +166,21 @@ class _Copier:
         return True
 
 
-def _open(above: int, name: str, flags: int) -> int | None:
+def _make_usable(above: int | None, name: str, needed: int) -> int | None:
+    """Let the owner read what a program has closed to it; return the mode before, None if that is enough."""
+    if os.geteuid() == 0 or (place := _open(above, name, _PLACE)) is None:
+        return None
+    try:
+        mode = os.fstat(place).st_mode
+        if stat.S_ISLNK(mode) or mode & needed == needed:
+            return None
+        short_path(place, "").chmod(stat.S_IMODE(mode) | needed)
+        return stat.S_IMODE(mode)
+    finally:
+        os.close(place)
+
+
+def _open(above: int | None, name: str, flags: int) -> int | None:
     """Open a name in a directory; return None when it has become something else."""
     try:
         return os.open(name, flags, dir_fd=above)
