@@ -1,12 +1,15 @@
 """Engines as forks of one process: the same sandbox as one that is started alone, and what outlives what."""
 
 import asyncio
+import errno
 import json
 import os
 import shlex
 import signal
+import socket
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -271,6 +274,20 @@ async def test_a_temporary_failure_leaves_the_fork_server_on(
         record for record in caplog.records if "without the fork server" in record.message
     ]
     assert "no more processes" in warning.message
+
+
+async def test_it_stays_on_when_other_programs_have_many_descriptors_on_the_way(
+    walled: Bench, monkeypatch
+) -> None:
+    """The kernel counts those in messages between programs for the user."""
+    with monkeypatch.context() as patch:
+        refused = OSError(errno.ETOOMANYREFS, "too many")
+        patch.setattr(socket, "send_fds", Mock(side_effect=refused))
+        alone = await walled.started()
+    forked = await walled.started()
+    for workspace in (alone, forked):
+        assert await walled.said(workspace, "echo here") == "here"
+    assert fork_servers()
 
 
 async def test_the_fork_server_ends_with_its_block(walled: Bench) -> None:

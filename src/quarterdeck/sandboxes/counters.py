@@ -15,6 +15,8 @@ _COUNTERS = {
     "fs.inotify.max_user_instances": 1024,
     "fs.inotify.max_user_watches": 512,
     "kernel.pty.max": 4096,
+    "fs.aio-max-nr": 32,
+    "fs.file-max": 192,
 }
 """Limits of the kernel, and bytes that one of what they count takes at least."""
 _HIGHEST = {"kernel.pty.max": 1 << 20}

@@ -24,7 +24,7 @@ LAUNCHER = Path(__file__).with_name("launcher.py")
 
 _NEUTRAL = {"LANG": "C.UTF-8"}
 _ANSWER_SECONDS = 20.0
-_TEMPORARY = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_TEMPORARY = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETOOMANYREFS)
 """Errors of a machine or a process that is at a limit: a later start may succeed."""
 _COMMAND_BYTES, _VARIABLES_BYTES = 1024, 4096
 """Room for the command and the variables of an engine, which replace those of the fork server."""

@@ -351,6 +351,9 @@ EPOLL, PTY = "fs/epoll/max_user_watches", "kernel/pty/max"
         ({"fs/inotify/max_user_watches": 65_536}, "fs.inotify.max_user_watches=33554432"),
         ({PTY: 4096}, "kernel.pty.max=1048576"),  # more than that the kernel refuses
         ({PTY: 1_048_576}, ""),
+        ({"fs/aio-max-nr": 65_536}, "fs.aio-max-nr=536870912"),
+        ({"fs/file-max": 2_466_183}, "fs.file-max=134217728"),
+        ({"fs/file-max": (1 << 63) - 1}, ""),
         (
             {EPOLL: 67_108_864, PTY: 9},
             "fs.epoll.max_user_watches=134217728 kernel.pty.max=1048576",
