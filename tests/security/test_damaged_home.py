@@ -267,7 +267,7 @@ async def test_replicas_that_the_database_does_not_know_are_told(
 
 
 @pytest.mark.parametrize("damage", [directory, pipe])
-@pytest.mark.parametrize("end", ["wal", "shm"])
+@pytest.mark.parametrize("end", ["wal", "shm", "journal"])
 async def test_what_is_no_file_of_the_database_is_named_with_the_way_out(
     tmp_path: Path, end: str, damage: Damage
 ) -> None:

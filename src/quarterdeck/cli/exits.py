@@ -11,6 +11,8 @@ from quarterdeck.cli.output import print_message
 if TYPE_CHECKING:
     from quarterdeck.client.errors import ClientError
 
+_NOT_OURS = "Check its owner and its mode, and those of the directories above it."
+
 
 def guarded(work: Callable[[], object]) -> int:
     """Run a program's work; print what went wrong to standard error.
@@ -50,6 +52,9 @@ def _expected_exit(error: Exception) -> Exit | None:
 
             _print_error(f"{first_error(error)}.", None)
             return Exit.USAGE
+    if isinstance(error, PermissionError) and error.filename:
+        _print_error(f"{error.filename} cannot be used: {error.strerror}.", _NOT_OURS)
+        return Exit.REFUSED
     if "quarterdeck.client.errors" not in sys.modules:
         return None
     from quarterdeck.client.errors import ClientError, InvalidKeyError, ResponseError

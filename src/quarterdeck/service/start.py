@@ -155,8 +155,9 @@ def _check_records(home: Home) -> None:
         HomeUnusableError: there are replicas, and no record of anything, or what is in the place of a
             file of the database is none.
     """
-    for path in (home.database.with_name(f"{home.database.name}-{end}") for end in ("wal", "shm")):
-        if path.exists() and not path.is_file():
+    for suffix in ("-wal", "-shm", "-journal"):
+        path = home.database.with_name(home.database.name + suffix)
+        if path.exists() and not path.is_file():  # a pipe would be waited for
             raise HomeUnusableError(
                 f"{path} is in the place of a file of the database. Move it away and start again."
             )
