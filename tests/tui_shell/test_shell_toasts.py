@@ -81,6 +81,8 @@ async def test_ctrl_c_says_how_to_quit_and_clears_a_draft(frozen: FrozenCockpit)
         assert composer.text == "drafts"
         await pilot.press("ctrl+c")
         await eventually(lambda: composer.text == "")
+        await pilot.press("ctrl+c")
+        await eventually(lambda: "ctrl+x interrupts a turn" in screen_text(frozen))
         await pilot.press("up")
         await eventually(lambda: composer.text == "drafts", "the draft among the prompts")
 

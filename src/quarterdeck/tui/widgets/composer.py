@@ -122,6 +122,8 @@ def _size(text: str) -> str:
 _TOKEN_STYLE = Style(italic=True, bold=True)
 MOST_LINES = 8
 QUITTING = "{app.exit} quits (agents keep running)"
+ENDING = f"{{composer.interrupt}} interrupts a turn · {QUITTING}"
+"""What a ctrl+c may have been meant for that has nothing to copy or clear."""
 
 
 class Composer(TakesImages, HasKeyContext):
@@ -333,11 +335,13 @@ class Composer(TakesImages, HasKeyContext):
         return super().check_action(action, parameters)
 
     def action_copy(self) -> None:
-        """Copy the selection; without one the second press clears the draft."""
+        """Copy the selection; without one the second press clears the draft, if there is any."""
         if self.vim is not None and self.vim.copy_selection():
             return
-        if self.selected_text or not self.text:
+        if self.selected_text:
             super().action_copy()
+        elif not self.text:
+            self.app.notify(keyed(ENDING), markup=False)
         elif self._asked_to_clear != self.text:
             self._asked_to_clear = self.text
             self.app.notify(f"ctrl+c again clears the draft · {keyed(QUITTING)}", markup=False)
