@@ -86,6 +86,8 @@ def _room(key: str, text: str) -> int:
 
 BOLD = Style(bold=True)
 NAME = "quarterdeck"
+NEXT = Style.from_meta({"@click": "screen.next_waiting"})
+"""What a click on how many need the user does."""
 SHORTEST = 12
 """Width of the endpoint below which the program's name is hidden."""
 
@@ -220,10 +222,9 @@ class StatusLine(Widget):
         base, width = self.rich_style, self.size.width
         left = width - cell_len("  ".join(text for _, text in counts))
         segments = [] if not services else self._services(services, left, base)
-        segments += [
-            Segment(f"{text}  ", base + part_style(self, f"status--{MARKS[of].color}"))
-            for of, text in counts
-        ]
+        for of, text in counts:
+            style = base + part_style(self, f"status--{MARKS[of].color}")
+            segments.append(Segment(f"{text}  ", style + NEXT if of in NEEDS_YOU else style))
         return Strip(segments).crop(0, width).extend_cell_length(width, base)
 
     def _services(self, services: Sequence[ServiceWords], width: int, base: Style) -> list[Segment]:
