@@ -47,6 +47,19 @@ def test_files_and_commits_of_a_turn_are_taken_back_and_restored(shop: Shop) -> 
     assert len(checkpoints(shop)) == 3
 
 
+def test_the_changes_since_a_checkpoint(shop: Shop) -> None:
+    shop.run("echo mine > mine; echo kept > .gitignore")
+    turn(shop, "echo more > more; git add more; git commit -qm More; echo x >> mine; echo x > kept")
+    (first,) = checkpoints(shop)
+    path = f"/v1/replica/{shop.id}/git/shop/diff?checkpoint={{}}"
+    patch = shop.deck.ask("GET", path.format(first["id"])).text
+    heads = [line for line in patch.splitlines() if line.startswith("diff ")]
+    assert heads == ["diff --git a/mine b/mine", "diff --git a/more b/more"]
+    assert shop.deck.ask("GET", path.format("turns/none")).status_code == 404
+    shop.deck.post(f"/v1/replica/{shop.id}/rewind", {"checkpoint": first["id"]})
+    assert shop.deck.ask("GET", path.format(first["id"])).text == ""
+
+
 @pytest.mark.long
 def test_the_verb_lists_and_rewinds(shop: Shop) -> None:
     assert "No checkpoints" in shop.deck.qd("replica", "rewind", shop.id).stderr

@@ -88,6 +88,7 @@ def test_files_are_rewound_and_the_rewind_is_undone(shop: Shop) -> None:
         asked = talk.until('"mend the README"? yes or no:')
         assert asked[:-1] == [
             "Restores the files and branches of shop to the start of this turn.",
+            "Takes back +1 -1 in README.",
             "Later commits and changes are removed; ignored files are kept.",
             "The agent is informed with your next message.",
             "This can be undone.",

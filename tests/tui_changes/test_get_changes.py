@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.cli.target import embedded_target
-from quarterdeck.store.losses import work_words
+from quarterdeck.store.changes_diff import FileChange
+from quarterdeck.store.losses import what_rewinds, work_words
+from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.git import Checkpoint
 from tests.support.git import git
 from tests.support.waiting import eventually
 from tests.tui_shell.live import Desk, Installation
@@ -240,3 +243,17 @@ async def test_a_replica_is_forked(shop: Installation) -> None:
         await desk.press("ctrl+p", *"fork", "enter")
         await desk.see("Fork alpha-fork", "alpha-fork-fork")
         await desk.press("escape")
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "No file has changed since then."),
+        (1, "Takes back +2 -1 in f0."),
+        (8, "Takes back +16 -8 in f0, f1, f2, f3, f4, f5 and 2 more."),
+    ],
+)
+def test_what_a_rewind_takes_back(count: int, words: str) -> None:
+    files = [FileChange(f"f{n}", f"f{n}", added=2, removed=1) for n in range(count)]
+    start = Checkpoint(id="turns/1", at=utc_now(), title="go", commits={"shop": "a" * 40})
+    assert words in what_rewinds(start, files, chat=True).splitlines()

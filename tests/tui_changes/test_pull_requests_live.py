@@ -241,7 +241,7 @@ async def test_files_are_rewound_to_a_message_and_back(live: Installation, tmp_p
         await eventually(lambda: desk.focus == "ChatTranscript")
         await desk.press("left_square_bracket", "R")
         await desk.see("Rewind to ", "files and branches of shop", "can be undone")
-        await desk.see("The agent is informed with your next message")
+        await desk.see("Takes back +", " in README, new.", "The agent is informed with your next")
         await desk.press("n")
         await desk.miss("can be undone")
         assert "new" in await contents(live, desk)

@@ -72,15 +72,18 @@ class GitApi:
         *,
         against: Against = Against.BASE,
         path: str | None = None,
+        checkpoint: str | None = None,
     ) -> AbstractAsyncContextManager[AsyncGenerator[bytes]]:
         """Open a patch for `git apply`; the block gets it in parts.
 
+        With `checkpoint`, the id of one, it has the changes since then.
+
         Raises:
-            NotFoundError: the replica has no such repository.
+            NotFoundError: the replica has no such repository or checkpoint.
             NotActiveError: its files are packed or not made yet.
             ConflictError: git refused.
         """
-        query = {"against": against.value, "path": path}
+        query = {"against": against.value, "path": path, "checkpoint": checkpoint}
         return self._connection.download(f"{_git_path(replica_id, repository)}/diff", query)
 
     def refs(

@@ -88,7 +88,8 @@ async def rewind(session: Session, _: str) -> None:
     with session.dialog():
         checkpoint = await _choose_checkpoint(session, checkpoints)
         chat = await session.ask_yes("Inform the agent?", usual=True)
-        session.say(what_rewinds(checkpoint, chat=chat))
+        changes = await commands.changes_since(replica.id, checkpoint)
+        session.say(what_rewinds(checkpoint, changes, chat=chat))
     await session.confirm(f"Rewind to {_checkpoint_text(checkpoint)}?")
     await commands.rewind(replica.id, checkpoint.id, chat=chat)
     session.say(

@@ -16,6 +16,7 @@ from quarterdeck.wire.search import MOST_HITS, SearchHit
 
 if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
+    from quarterdeck.store.changes_diff import FileChange
     from quarterdeck.wire.git import Checkpoint, Rewound
     from quarterdeck.wire.permissions import ChangePermissions, ReplicaPermissions
 
@@ -209,6 +210,20 @@ class Commands:
             ClientError: refused or unreachable.
         """
         return await self._owner.client.git.checkpoints(replica_id)
+
+    async def changes_since(self, replica_id: UUID, checkpoint: "Checkpoint") -> "list[FileChange]":
+        """Return the changes since a checkpoint, which a rewind takes back.
+
+        Raises:
+            ClientError: refused or unreachable.
+        """
+        from quarterdeck.store.review import read_patch
+
+        files: list[FileChange] = []
+        for name in checkpoint.commits:
+            patch = self._owner.client.git.diff(replica_id, name, checkpoint=checkpoint.id)
+            files += (await read_patch(patch))[0]
+        return files
 
     async def rewind(self, replica_id: UUID, checkpoint: str, *, chat: bool) -> "Rewound":
         """Restore the files and branches of a checkpoint in all repositories.

@@ -7,6 +7,7 @@ from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.transcript.text import name_line, one_line
 
 if TYPE_CHECKING:
+    from quarterdeck.store.changes_diff import FileChange
     from quarterdeck.wire.git import Checkpoint
 
 MOST_NAMED = 6
@@ -64,16 +65,26 @@ def what_rests(states: Sequence[ReplicaState]) -> str:
     return "\n".join(parts)
 
 
-def what_rewinds(checkpoint: "Checkpoint", *, chat: bool) -> str:
-    """Return what a rewind of the files changes; `chat`: whether the agent is informed."""
+def what_rewinds(checkpoint: "Checkpoint", changes: "Sequence[FileChange]", *, chat: bool) -> str:
+    """Return what a rewind of the files takes back; `chat`: whether the agent is informed."""
     repositories = ", ".join(one_line(name) for name in sorted(checkpoint.commits))
     informed = "is informed with your next message" if chat else "is not informed"
     return (
         f"Restores the files and branches of {repositories} to the start of this turn.\n"
+        f"{_changes_words(changes)}\n"
         "Later commits and changes are removed; ignored files are kept.\n"
         f"The agent {informed}.\n"
         "This can be undone."
     )
+
+
+def _changes_words(changes: "Sequence[FileChange]") -> str:
+    if not changes:
+        return "No file has changed since then."
+    added, removed = sum(one.added for one in changes), sum(one.removed for one in changes)
+    named = ", ".join(one_line(one.path) for one in changes[:MOST_NAMED])
+    more = f" and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
+    return f"Takes back +{added} -{removed} in {named}{more}."
 
 
 def what_goes(states: Sequence[ReplicaState]) -> str:

@@ -9,7 +9,8 @@ without waking it; for an archived one the changes read before are shown.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -52,6 +53,24 @@ MOST_BYTES = 4_000_000
 READABLE = {WorkspaceStatus.ACTIVE, WorkspaceStatus.SLEEPING, WorkspaceStatus.ERROR}
 """States in which the files of a replica exist."""
 Strategy = Literal["merge", "rebase"]
+
+
+async def read_patch(
+    patch: AbstractAsyncContextManager[AsyncGenerator[bytes]],
+) -> tuple[list[FileChange], bool]:
+    """Return the files that a patch changes, and whether it was too long to be read to its end.
+
+    Raises:
+        ClientError: refused or unreachable.
+    """
+    text = bytearray()
+    async with patch as parts:
+        async for part in parts:
+            text += part
+            if len(text) > MOST_BYTES:
+                break
+    shown = bytes(text[:MOST_BYTES]).decode(errors="replace")
+    return await asyncio.to_thread(parse_changes, shown), len(text) > MOST_BYTES
 
 
 @dataclass(frozen=True)
@@ -178,17 +197,10 @@ class Review:
     async def _patches(self, state: ReplicaState, against: Against) -> list[RepositoryChange]:
         changes: list[RepositoryChange] = []
         for status in state.record.repository_statuses:
-            name, text = status.repository, bytearray()
-            diff = self._owner.client.git.diff(state.id, name, against=against)
-            async with diff as parts:
-                async for part in parts:
-                    text += part
-                    if len(text) > MOST_BYTES:
-                        break
-            shown = bytes(text[:MOST_BYTES]).decode(errors="replace")
-            files = await asyncio.to_thread(parse_changes, shown)
+            name = status.repository
+            patch = self._owner.client.git.diff(state.id, name, against=against)
+            files, cut = await read_patch(patch)
             added, removed = sum(f.added for f in files), sum(f.removed for f in files)
-            cut = len(text) > MOST_BYTES
             changes.append(RepositoryChange(name, status.branch, added, removed, files, cut))
         return changes
 

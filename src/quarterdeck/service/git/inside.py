@@ -131,11 +131,13 @@ class GitInside:
         repository: EngineRepository,
         against: Against,
         paths: Sequence[str],
+        checkpoint: str | None = None,
     ) -> AsyncGenerator[bytes]:
         """Yield the changes of a repository as a patch that `git apply` takes.
 
         Args:
             paths: the files to compare; all if empty.
+            checkpoint: commit of a checkpoint, to compare the files with instead.
 
         Raises:
             ApiError: as `call`.
@@ -147,9 +149,9 @@ class GitInside:
             "-c",
             _PATCH,
             "sh",
-            against,
+            "checkpoint" if checkpoint else against,
             branch,
-            repository.base_commit or "",
+            checkpoint or repository.base_commit or "",
             *chosen,
         )
         if link := await self._open_link():

@@ -171,7 +171,9 @@ class GitOperations:
         else:
             await driver.show_commit(self._row.id, one, self._source(one), commit)
 
-    async def diff(self, repository: str, against: Against, path: str | None) -> "StartedStream":
+    async def diff(
+        self, repository: str, against: Against, path: str | None, checkpoint: str | None
+    ) -> "StartedStream":
         """Return a patch that `git apply` takes, in parts. Errors are raised before the first part.
 
         Raises:
@@ -179,7 +181,9 @@ class GitOperations:
                 refused.
         """
         inside, one = await self._repository(repository)
-        parts = inside.patch(one, against, [path] if path else [])
+        of = None if checkpoint is None else await self._checkpoint(checkpoint, repository)
+        commit = of and of.commits[repository]
+        parts = inside.patch(one, against, [path] if path else [], commit)
         return StartedStream(await anext(parts, b""), parts)
 
     async def _open_link(self) -> EngineLink | None:
@@ -312,6 +316,12 @@ class GitOperations:
         call = GitCall(operation="checkpoints", repositories=inside.repositories)
         return await inside.call(call, Checkpoints)
 
+    async def _checkpoint(self, id: str, repository: str | None = None) -> Checkpoint:
+        for one in (await self.checkpoints()).checkpoints:
+            if one.id == id and repository in (None, *one.commits):
+                return one
+        raise ApiError(ErrorCode.NOT_FOUND, f"The replica has no checkpoint {id}.")
+
     async def rewind(self, body: Rewind) -> Rewound:
         """Restore the files and branches of a checkpoint, in every repository that has it.
 
@@ -326,13 +336,11 @@ class GitOperations:
             raise ApiError(
                 ErrorCode.CONFLICT, "The agent is working. Interrupt the turn before you rewind."
             )
-        known = {one.id: one for one in (await self.checkpoints()).checkpoints}
-        if body.checkpoint not in known:
-            raise ApiError(ErrorCode.NOT_FOUND, f"The replica has no checkpoint {body.checkpoint}.")
+        checkpoint = await self._checkpoint(body.checkpoint)
         inside = await self._inside()
         undo = f"rewinds/{uuid4()}"
         for one in inside.repositories:
-            if one.name in known[body.checkpoint].commits:
+            if one.name in checkpoint.commits:
                 call = GitCall(
                     operation="rewind", repositories=[one], checkpoint=body.checkpoint, undo=undo
                 )
@@ -340,7 +348,7 @@ class GitOperations:
                     async for _ in parts:
                         pass
         if body.chat:
-            await self._record_rewind(known[body.checkpoint])
+            await self._record_rewind(checkpoint)
         await self._changed(inside)
         return Rewound(undo=undo)
 

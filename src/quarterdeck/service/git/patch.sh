@@ -1,9 +1,9 @@
 # Print the changes of the checkout in the current directory as a patch that `git apply` takes.
 #
 # patch.sh AGAINST BRANCH BASE [PATHSPEC...]
-#   AGAINST  base, head or uncommitted
+#   AGAINST  base, head, uncommitted or checkpoint
 #   BRANCH   the base branch
-#   BASE     the commit that the checkout started from; may be empty
+#   BASE     the commit that the checkout started from, may be empty; or that of the checkpoint
 #
 # A shell script, because starting the interpreter takes longer than all of these commands.
 
@@ -17,7 +17,7 @@ git() {
 # As `base_of` of the engine: the newest commit of the base branch, but none before BASE.
 if [ "$against" = uncommitted ]; then
     base=HEAD
-elif shared=$(git merge-base HEAD "refs/remotes/origin/$branch" 2>/dev/null); then
+elif [ "$against" != checkpoint ] && shared=$(git merge-base HEAD "refs/remotes/origin/$branch" 2>/dev/null); then
     if [ -z "$base" ] || [ "$base" = "$shared" ] || git merge-base --is-ancestor "$base" "$shared" 2>/dev/null; then
         base=$shared
     fi

@@ -16,6 +16,7 @@ from quarterdeck.service.streams import StreamResponse
 from quarterdeck.wire.base import DIGITS
 from quarterdeck.wire.files import LONGEST_PATH
 from quarterdeck.wire.git import (
+    LONGEST_REF,
     Against,
     Checkpoints,
     CommitChanges,
@@ -69,9 +70,12 @@ async def diff(
     path: Annotated[
         str | None, Query(max_length=LONGEST_PATH, description="One file or directory only.")
     ] = None,
+    checkpoint: Annotated[
+        str | None, Query(max_length=LONGEST_REF, description="Id of one to take it against.")
+    ] = None,
 ) -> StreamResponse:
     """Stream a patch that `git apply` takes, binary files included."""
-    parts = await operations.diff(repository, against, path)
+    parts = await operations.diff(repository, against, path, checkpoint)
     return StreamResponse(parts, context.stopping, _PATCH)
 
 
