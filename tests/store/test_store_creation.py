@@ -8,7 +8,13 @@ import pytest
 
 from quarterdeck.client.client import Client
 from quarterdeck.client.connection import HttpConnection
-from quarterdeck.store.creation import CreationRequest, create, repository_options, usual_agent
+from quarterdeck.store.creation import (
+    CreationChoices,
+    CreationRequest,
+    create,
+    repository_options,
+    usual_agent,
+)
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.repositories import Repository
 from tests.store.conftest import NOW
@@ -76,3 +82,10 @@ def test_repositories_of_one_name_are_told_apart() -> None:
     ]
     words = ["shop (/srv/shop)", "library", "shop (https://host/shop)"]
     assert repository_options(repositories) == list(zip(words, map(str, ids), strict=True))
+
+
+def test_a_web_address_is_that_of_the_repository_which_is_connected() -> None:
+    url = "https://host/sea/shop"
+    one = Repository(id=UUID(int=1), name="shop", url=f"{url}.git", default_branch="main")
+    assert CreationChoices([one], [], []).known_url(url) == one.url
+    assert CreationChoices([], [], []).known_url(url) == url

@@ -85,6 +85,10 @@ class CreationChoices:
         """Return the connected repository with a URL."""
         return next((entry for entry in self.repositories if entry.url == url), None)
 
+    def known_url(self, url: str) -> str:
+        """Return a URL as it was connected: the web address of a repository has no `.git` at its end."""
+        return url if self.repository(f"{url}.git") is None else f"{url}.git"
+
     def of_repository(self, url: str) -> list[Environment]:
         """Return the environments that put a repository into the workspace."""
         ids = {entry.id for entry in self.repositories if entry.url == url}

@@ -275,6 +275,7 @@ class CreateScreen(Dialog[ReplicaDetail | Typed], SettledLayout[ReplicaDetail | 
         """Replace the address of a pull request by its repository and, as the base, its number."""
         if (found := pull_request_at(self._text("repository"))) is not None:
             url, number = found
+            url = self._choices.known_url(url) if self._choices else url
             self.query_one("#repository", Input).value = url
             self.query_one(BaseField).base = f"#{number}"
 
