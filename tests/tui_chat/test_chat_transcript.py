@@ -185,6 +185,20 @@ async def test_what_comes_and_goes_below_the_transcript_does_not_wrap_it_again(
         assert view.size.width == width
 
 
+async def test_the_details_of_completions_are_a_column(frozen: FrozenCockpit) -> None:
+    frozen.add("alpha")
+    names = ["@src/prices.py", "@tests/test_prices_of_everything.py", "@" + "x" * 55]
+    async with frozen.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await eventually(lambda: "○ idle" in screen_text(frozen))
+        found = [Completion(name, "unchanged") for name in names]
+        frozen.screen.query_one(Completions).offer(found)
+        await eventually(lambda: "unchanged" in screen_text(frozen))
+        rows = [row for row in screen_text(frozen).splitlines() if "unchanged" in row]
+        first, second, third = (row.index("unchanged") - row.index("@") for row in rows)
+        assert first == second < third
+
+
 async def test_a_chat_says_that_its_last_turn_failed(frozen: FrozenCockpit) -> None:
     state = frozen.add("alpha")
     (chat,) = state.chats.values()

@@ -16,6 +16,8 @@ from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import part_style
 
+DETAIL_WIDTH = 20
+"""Cells that a long name of another line leaves for what is said about this one."""
 MOST_SHOWN = 8
 _FILE = re.compile(r"(?:^|\s)@([^\s@]*)$")
 _COMMAND = re.compile(r"^/([^\s/]*)$")
@@ -128,8 +130,10 @@ class Completions(Widget):
         style, detail = base, base + self._style("detail")
         if self._top + y == self._at:
             style = detail = base + self._style("cursor")
-        name = one_line(shown[y].insert)
-        left = fit(f" {name}", min(width, max(24, cell_len(name) + 3)))
+        names = [one_line(one.insert) for one in shown]
+        own, *others = (cell_len(name) + 3 for name in (names[y], *names))
+        column = max(24, *(other for other in others if other <= width - DETAIL_WIDTH), own)
+        left = fit(f" {names[y]}", min(width, column))
         return Strip(
             [Segment(left, style), Segment(fit(shown[y].detail, width - cell_len(left)), detail)]
         )
