@@ -198,14 +198,15 @@ class DiskWatch:
             most = self._strikes[0]
         strikes = self._strikes[1] + 1 if self._strikes[0] == most else 1
         self._strikes = (most, strikes)
-        if strikes == STRIKES:
-            log.warning("Replica %s goes on filling the disk, and is stopped", most)
-            await self.stop(most)
-            return most, "The disk is full. This replica was stopped: it went on filling it."
         spared = _spared(places_of(self.home, most))
-        written = _difference(now[most], before.get(most, {}))
+        written = _difference(now.get(most, {}), before.get(most, {}))
         writing = {ref for ref, size in written.items() if size >= WRITTEN} - spared
-        sent = _ENGINE_LINKS in writing
+        by_events = writing == {_ENGINE_LINKS}
+        if strikes == STRIKES or by_events:
+            log.warning("Replica %s fills the disk, and is stopped", most)
+            await self.stop(most)
+            how = "the events that it sent filled it" if by_events else "it went on filling it"
+            return most, f"The disk is full. This replica was stopped: {how}."
         writing.discard(_ENGINE_LINKS)
         for ref in writing:
             send(ref, signal.SIGKILL)
@@ -215,8 +216,6 @@ class DiskWatch:
         done = (
             "The programs of this replica that filled it were killed."
             if writing
-            else "What its engine reports filled it."
-            if sent
             else "Programs of this replica that have ended filled it."
         )
         return most, f"The disk is full. {done} Remove files to make room."

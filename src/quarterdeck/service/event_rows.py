@@ -107,7 +107,7 @@ def last_index(connection: Connection, workspace_id: str) -> int:
     return 0 if following is None else following - 1
 
 
-REMOVED_CHARACTERS = 32 << 20
+REMOVED_CHARACTERS = 4 << 20
 """About how many characters are removed at once: the database needs as much free disk meanwhile, and
 nobody else can write."""
 _ROW_CHARACTERS = 200

@@ -370,7 +370,7 @@ def _sqlite_engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
     return engine
 
 
-GIVEN_BACK = 2_048
+GIVEN_BACK = 1_024
 """Pages of 4 KiB that are given back at once."""
 
 
