@@ -15,7 +15,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from quarterdeck.client import Client, HttpConnection
+from quarterdeck.client import Client, HttpConnection, streams
 from quarterdeck.client import connection as connection_module
 from quarterdeck.client.error_mapping import Backoff
 from quarterdeck.client.errors import (
@@ -152,6 +152,31 @@ async def test_an_endless_stream_leaves_turns_to_others() -> None:
                 break
         waiting.cancel()
     assert turns >= 5
+
+
+async def test_endless_events_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between any two, once their share of the time is over, whoever reads them."""
+    monkeypatch.setattr(streams, "SHARE_SECONDS", 0.0, raising=False)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with (
+        flooding(head, b"id: 1\ndata: {}\n\n") as url,
+        Client(HttpConnection(url, "qd_key", pace=QUICK)) as client,
+        client.changes.stream() as events,
+    ):
+        await anext(events)
+        waiting = asyncio.create_task(other())
+        for _ in range(1000):  # of one read
+            await anext(events)
+        waiting.cancel()
+    assert turns >= 900
 
 
 async def test_no_cookie_is_kept() -> None:

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, suppress
+from time import monotonic
 from typing import Generic, Protocol, Self, TypeVar
 from uuid import UUID
 
@@ -30,6 +31,9 @@ from quarterdeck.client.stream_events import (
 from quarterdeck.wire.base import Record
 from quarterdeck.wire.events import Event
 from quarterdeck.wire.json_size import with_bounded_integers
+
+SHARE_SECONDS = 0.003
+"""Time for messages that have arrived, and for what the reader does with them, before other tasks run."""
 
 Item = TypeVar("Item")
 ItemOut = TypeVar("ItemOut", covariant=True)
@@ -130,7 +134,11 @@ class ResumingStream(AsyncResource, Generic[Item]):
             self._cursor.connected()
             if was_lost:
                 yield ConnectionRestored(resumed=place is not None)
+            started = monotonic()
             async for message in messages:
+                if monotonic() - started > SHARE_SECONDS:
+                    await asyncio.sleep(0)
+                    started = monotonic()
                 for item in self._cursor.take(message):
                     self._failures = 0
                     yield item

@@ -9,7 +9,6 @@ Only active and preparing replicas have a stream, and the one on the screen: oth
 commands, and the list shows that.
 """
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -53,9 +52,6 @@ if TYPE_CHECKING:
     from quarterdeck.store.app_state import AppState
 
 
-SHARE_SECONDS = 0.003
-"""Time for folding events that have arrived, before keys and frames are processed."""
-
 NOTICES, NOTICE_SECONDS = 5, 10.0
 """Most errors of a replica that are told, and in how many seconds."""
 
@@ -87,11 +83,7 @@ class ReplicaFeed:
         stream = self._client.events.stream(self._state.id, after=self._state.record.log_index)
         self._reconnect = stream.reconnect_now
         async with stream:
-            started = monotonic()
             async for item in stream:
-                if monotonic() - started > SHARE_SECONDS:
-                    await asyncio.sleep(0)
-                    started = monotonic()
                 match item:
                     case Received(index, event):
                         self.fold(index, event)
