@@ -202,3 +202,19 @@ def test_heights_are_sums(seed: int) -> None:
     ]
     lines = [(i, k) for i, height in enumerate(plain_list) for k in range(height)]
     assert [heights.at(n) for n in range(len(lines))] == lines
+
+
+def test_words_are_wrapped_a_row_at_a_time_as_one_by_one() -> None:
+    """Letters that are not ASCII are laid out word by word."""
+    drawn = random.Random(3)
+    for _ in range(5_000):
+        texts = ["".join(drawn.choices("ab  -", k=drawn.randint(0, 40))) for _ in range(3)]
+        roles = drawn.choices((TextRole.TEXT, TextRole.CODE), k=3)
+        width = drawn.randint(1, 14)
+        spans = [Span(text, role) for text, role in zip(texts, roles, strict=True)]
+        others = [span._replace(text=span.text.replace("a", "\u00e4")) for span in spans]
+        found = [
+            tuple(span._replace(text=span.text.replace("\u00e4", "a")) for span in row)
+            for row in wrap(others, width)
+        ]
+        assert wrap(spans, width) == found

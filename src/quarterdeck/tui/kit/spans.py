@@ -89,6 +89,7 @@ def plain(lines: Iterable[Line]) -> list[str]:
 
 
 _WORDS = re.compile(r"[^\S\u00a0]+|[^\s]+|\s+")
+_NOT_BLANK = re.compile("[^ ]")
 
 
 def wrap(spans: Iterable[Span], width: int) -> list[Line]:
@@ -153,8 +154,37 @@ class _Rows:
         self.used += cells
 
     def words(self, span: Span, text: str) -> None:
+        if text.isascii() and text.isprintable():
+            self._slices(span, text)
+            return
         for word in _WORDS.findall(text):
             self._word(span, word)
+
+    def _slices(self, span: Span, text: str) -> None:
+        """Do as for each word, a row at a time: where each character is one cell, and only blanks part words.
+
+        A long paragraph that grows is laid out again in each frame.
+        """
+        at = 0
+        while (end := at + self.width - self.used) < len(text):
+            if text[end] == " ":  # the blanks there do not fit, and are left out
+                kept = text[at:end].rstrip(" ")
+                self.put(span, kept, len(kept))
+                self._break()
+                after = _NOT_BLANK.search(text, end)
+                at = after.start() if after else len(text)
+                continue
+            word = max(text.rfind(" ", at, end) + 1, at)
+            self.put(span, text[at:word], word - at)
+            ended = text.find(" ", end)
+            ended = len(text) if ended < 0 else ended
+            if ended - word > self.width:
+                self.cut(span, text[word:ended])
+                at = ended
+            else:
+                self._break()
+                at = word
+        self.put(span, text[at:], len(text) - at)
 
     def _word(self, span: Span, word: str) -> None:
         cells = cell_len(word)
