@@ -2,10 +2,15 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from quarterdeck.plain.commands import ALIASES, COMMANDS, chosen_option
+from quarterdeck.plain.replica_lines import summary_line
+from quarterdeck.store.replicas import ReplicaState
+from quarterdeck.store.status import Attention
 from quarterdeck.transcript.fold import Transcript
 from tests.transcript.conftest import Chat
 
@@ -16,6 +21,25 @@ def test_every_command_is_documented() -> None:
     first = {span.split()[0] for span in re.findall(r"`([^`\n]+)`", DOCS.read_text("utf-8"))}
     assert set(COMMANDS) - first == set()
     assert set(ALIASES.values()) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("attentions", "words"),
+    [
+        ({}, "No replicas yet. Type new to create one."),
+        ({"a": Attention.IDLE}, "1 replica, none needs you."),
+        ({"a": Attention.DONE_UNSEEN}, "1 replica, none needs you. Done: a."),
+        (
+            {"a": Attention.FAILED, "b": Attention.ASKS, "c": Attention.DONE_UNSEEN},
+            "3 replicas, 2 need you: a, b. Done: c.",
+        ),
+    ],
+)
+def test_who_is_done_does_not_need_you(attentions: dict[str, Attention], words: str) -> None:
+    states = [
+        SimpleNamespace(full_name=name, attention=state) for name, state in attentions.items()
+    ]
+    assert summary_line(cast("list[ReplicaState]", states)) == words
 
 
 @pytest.mark.parametrize(

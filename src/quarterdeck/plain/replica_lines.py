@@ -7,7 +7,7 @@ from quarterdeck.store.changes_diff import FileChange, RepositoryChange
 from quarterdeck.store.chats import ChatState
 from quarterdeck.store.notices import SENTENCES
 from quarterdeck.store.replicas import ReplicaState
-from quarterdeck.store.status import WAITS, Attention, threads_words
+from quarterdeck.store.status import NEEDS_YOU, Attention, threads_words
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.wire.git import PullRequestDetail
 from quarterdeck.wire.replicas import WorkspaceStatus
@@ -46,15 +46,19 @@ def list_line(number: int, state: ReplicaState) -> str:
 
 
 def summary_line(states: Sequence[ReplicaState]) -> str:
-    """Return how many replicas there are, and which need the person."""
-    waiting = [name_line(state.full_name) for state in states if state.attention in WAITS]
+    """Return how many replicas there are, which need the person, and which are done and not seen."""
+    waiting = [name_line(state.full_name) for state in states if state.attention in NEEDS_YOU]
+    done = [
+        name_line(state.full_name) for state in states if state.attention == Attention.DONE_UNSEEN
+    ]
     if not states:
         return "No replicas yet. Type new to create one."
     total = f"{len(states)} replica{'' if len(states) == 1 else 's'}"
+    ended = f" Done: {', '.join(done)}." if done else ""
     if not waiting:
-        return f"{total}, none needs you."
+        return f"{total}, none needs you.{ended}"
     needs = "needs" if len(waiting) == 1 else "need"
-    return f"{total}, {len(waiting)} {needs} you: {', '.join(waiting)}."
+    return f"{total}, {len(waiting)} {needs} you: {', '.join(waiting)}.{ended}"
 
 
 def chat_name(chat: ChatState, agent: str) -> str:
