@@ -15,7 +15,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from quarterdeck.client import Client, HttpConnection, streams
+from quarterdeck.client import Client, HttpConnection, inside, paging, streams
 from quarterdeck.client import connection as connection_module
 from quarterdeck.client.error_mapping import Backoff
 from quarterdeck.client.errors import (
@@ -332,6 +332,23 @@ async def test_a_terminal_of_huge_offsets_is_read_again() -> None:
     data = b'data: {"type":"replay","offset":%s,"cols":80,"rows":24,"data":""}\n\n' % (b"9" * 4_000)
     async with server(STREAM, lambda: iter([data])) as client:
         assert isinstance(await lost(client, events=False), ClientError)
+
+
+async def test_a_list_without_a_last_page_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (paging, inside):
+        monkeypatch.setattr(module, "MOST_PAGES", 5)
+    counts = '"total":9,"page":1,"limit":100,"total_pages":1000000000'
+    moment = "2026-01-02T00:00:00Z"
+    key = f'{{"id":"{uuid4()}","name":"n","key_prefix":"sk_a","created_at":"{moment}"}}'
+    body = f'{{"api_keys":[{key}],{counts}}}'
+    async with server(JSON, lambda: iter([body.encode()])) as client:
+        with pytest.raises(ProtocolError, match="more than 5 pages"):
+            async for _ in client.api_keys.all():
+                pass
+    body = f'{{"files":[],"nextCursor":"again","indexedAt":"{moment}","stale":false,"refreshing":false,"truncated":false}}'
+    async with server(JSON, lambda: iter([body.encode()])) as client:
+        with pytest.raises(ProtocolError, match="more than 5 pages"):
+            await client.files.all(uuid4())
 
 
 async def test_characters_that_no_text_has_are_replaced() -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from time import monotonic
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from quarterdeck.client.errors import (
     RequestTimeoutError,
     UnavailableError,
 )
+from quarterdeck.client.paging import every_record
 from quarterdeck.wire.account import (
     AUTHORIZATION_PENDING,
     DEVICE_GRANT,
@@ -86,19 +87,14 @@ class KeysApi:
         query = {"page": page, "limit": limit}
         return await self._connection.call("GET", self._path, ApiKeyList, query=query)
 
-    async def all(self) -> AsyncGenerator[ApiKey]:
+    def all(self) -> AsyncGenerator[ApiKey]:
         """Yield every key once, newest first, page by page."""
-        seen: set[UUID] = set()
-        page = 1
-        while True:
+
+        async def read(page: int) -> tuple[Sequence[ApiKey], int]:
             answer = await self.list(page, MOST_PER_PAGE)
-            for key in answer.api_keys:
-                if key.id not in seen:
-                    seen.add(key.id)
-                    yield key
-            if page >= answer.total_pages or not answer.api_keys:
-                return
-            page += 1
+            return answer.api_keys, answer.total_pages
+
+        return every_record(read)
 
     async def delete(self, key_id: UUID) -> None:
         """Revoke a key."""

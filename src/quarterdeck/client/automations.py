@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Any, Literal
 from uuid import UUID
@@ -13,6 +13,7 @@ from uuid import UUID
 from pydantic import RootModel
 
 from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.paging import every_record
 from quarterdeck.client.paths import segment
 from quarterdeck.wire.automation_runs import (
     Accepted,
@@ -79,7 +80,7 @@ class AutomationsApi:
         }
         return await self._connection.call("GET", PATH, AutomationList, query=query)
 
-    async def all(
+    def all(
         self,
         *,
         trigger_type: str | None = None,
@@ -88,9 +89,8 @@ class AutomationsApi:
         scope: Scope | None = None,
     ) -> AsyncGenerator[Automation]:
         """Yield every automation once, newest first, page by page."""
-        seen: set[UUID] = set()
-        page = 1
-        while True:
+
+        async def read(page: int) -> tuple[Sequence[Automation], int]:
             answer = await self.list(
                 page,
                 MOST_PER_PAGE,
@@ -99,13 +99,9 @@ class AutomationsApi:
                 search=search,
                 scope=scope,
             )
-            for automation in answer.automations:
-                if automation.id not in seen:
-                    seen.add(automation.id)
-                    yield automation
-            if page >= answer.total_pages or not answer.automations:
-                return
-            page += 1
+            return answer.automations, answer.total_pages
+
+        return every_record(read)
 
     async def create(self, automation: CreateAutomation) -> Automation:
         """Create one. Raises `InvalidRequestError` for unusable triggers, environment or agent."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.paging import MOST_PAGES, endless
 from quarterdeck.client.paths import segment
 from quarterdeck.wire.files import (
     DEFAULT_FILES,
@@ -106,14 +107,16 @@ class FilesApi:
         """Return every match of one index; when it is replaced between pages, start again."""
         first = await self._page(replica_id, q, prefix)
         files, page = list(first.files), first
-        while page.next_cursor is not None:
+        for _ in range(MOST_PAGES):
+            if page.next_cursor is None:
+                return files
             page = await self._page(replica_id, q, prefix, page.next_cursor)
             if page.indexed_at == first.indexed_at:
                 files += page.files
             else:
                 first = page = await self._page(replica_id, q, prefix)
                 files = list(first.files)
-        return files
+        raise endless()
 
     async def _page(
         self, replica_id: UUID, q: str, prefix: str, cursor: str | None = None

@@ -8,6 +8,7 @@ from typing import Literal
 from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.paging import every_record
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.replicas import (
     CreateReplica,
@@ -107,23 +108,18 @@ class ReplicasApi:
         }
         return await self._connection.call("GET", PATH, ReplicaList, query=query)
 
-    async def all(
+    def all(
         self, *, status: str | None = None, environment_id: UUID | None = None
     ) -> AsyncGenerator[Replica]:
         """Yield every replica once, newest first, page by page."""
-        seen: set[UUID] = set()
-        page = 1
-        while True:
+
+        async def read(page: int) -> tuple[Sequence[Replica], int]:
             answer = await self.list(
                 page, MOST_PER_PAGE, status=status, environment_id=environment_id
             )
-            for replica in answer.replicas:
-                if replica.id not in seen:
-                    seen.add(replica.id)
-                    yield replica
-            if page >= answer.total_pages or not answer.replicas:
-                return
-            page += 1
+            return answer.replicas, answer.total_pages
+
+        return every_record(read)
 
     async def get(self, replica_id: UUID, *, include: Sequence[Include] = ()) -> ReplicaDetail:
         """Return one replica with its chats. Never wakes it."""
