@@ -66,6 +66,9 @@ def test_a_replica_that_two_profiles_show_is_there_once(services: Services) -> N
     for one in services.stores:
         listed(one, 1)
     assert full_names(services) == ["fix"]
+    current, beside = services.stores
+    listed(beside, 1, 2)
+    assert (services.repeated(current), services.repeated(beside)) == (0, 1)
 
 
 def test_changes_of_a_hidden_service_are_heard_no_longer(services: Services) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.target import find_target
-from quarterdeck.tui.settings.listing import PARTS
+from quarterdeck.tui.settings.listing import PARTS, notes_beside
 from quarterdeck.tui.settings.screen import SettingsScreen
 from tests.cli.test_cli_agents import NPM
 from tests.support.waiting import eventually
@@ -365,3 +365,13 @@ async def test_all_parts_have_their_key_on_the_screen(
             await eventually(lambda n=number: f"[{n} " in screen_text(frozen))
         if size[0] >= 80:
             assert all(f"{number} " in screen_text(frozen) for number in range(1, 6))
+
+
+async def test_a_replica_that_another_service_has_is_counted(frozen: FrozenCockpit) -> None:
+    """Such as that of a copy: the list shows it once."""
+    state = frozen.add("fix-login")
+    work = frozen.add_service("work")
+    assert notes_beside(frozen.services)["work"].endswith("connecting")
+    work.replicas[state.id] = state
+    note = notes_beside(frozen.services)["work"]
+    assert note.endswith(" · 1 of its replicas shown as another service's")

@@ -87,6 +87,11 @@ class Services:
             yield from (state for id, state in store.replicas.items() if id not in known)
             known |= store.replicas.keys()
 
+    def repeated(self, store: AppState) -> int:
+        """Return how many replicas of a service are shown as those of one before it."""
+        before = self.stores[: self.stores.index(store)]
+        return sum(any(id in one.replicas for one in before) for id in store.replicas)
+
     def get(self, replica_id: UUID | None) -> ReplicaState | None:
         """Return a replica, if it is known."""
         return self.of(replica_id).replicas.get(replica_id) if replica_id else None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
+from quarterdeck.store.services import Services
 from quarterdeck.store.settings import ServiceSettings
-from quarterdeck.store.status import ConnectionState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import ACTIONS, Action, KeyContext, keyed, prompt_bindings, shown_keys
 from quarterdeck.tui.actions.model import is_rebound
@@ -160,14 +160,14 @@ def head(part: str, note: str = "") -> SettingRow:
 def connection_rows(
     known: list[KnownService],
     current: str,
-    shown: Mapping[str, ConnectionState],
+    shown: Mapping[str, str],
     problem: str,
     *,
     more: bool,
 ) -> Iterator[SettingRow]:
     """Yield the rows of the connections.
 
-    `shown` are those beside the current one, by name; `more` is whether others can be added.
+    `shown` are the notes of those beside the current one; `more` is whether others can be added.
     """
     yield head(CONNECTIONS)
     for connection in known:
@@ -189,11 +189,23 @@ def connection_rows(
         yield SettingRow(CONNECTIONS, problem, mark="✗")
 
 
-def _connection_note(service: KnownService, here: bool, shown: ConnectionState | None) -> str:
+def notes_beside(services: Services) -> dict[str, str]:
+    """Return what is noted of the services beside the current one, by name."""
+    notes: dict[str, str] = {}
+    for store in services.stores[1:]:
+        state = store.connection
+        note = f"shown: {state.problem or connection_words(state)}"
+        if count := services.repeated(store):
+            note += f" · {count} of its replicas shown as another service's"
+        notes[state.name] = note
+    return notes
+
+
+def _connection_note(service: KnownService, here: bool, shown: str | None) -> str:
     if here:
         return "connected"
     if shown is not None:
-        return f"shown: {shown.problem or connection_words(shown)}"
+        return shown
     if service.repeated:
         return "shown, under another name: it is the same service"
     if service.beside:

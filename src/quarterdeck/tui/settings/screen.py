@@ -17,7 +17,6 @@ from quarterdeck.client.errors import ClientError
 from quarterdeck.store.app_state import AppState
 from quarterdeck.store.settings import ServiceSettings
 from quarterdeck.store.signals import Change, ConnectionChanged
-from quarterdeck.store.status import ConnectionState
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui.actions import KeyContext, bindings, prompt_bindings, shown_key
 from quarterdeck.tui.actions.pages import SETTINGS_PLACES
@@ -222,9 +221,9 @@ class SettingsScreen(PageScreen):
         ]
 
     @property
-    def _beside(self) -> dict[str, ConnectionState]:
-        """The connections to services that are shown beside the one in use."""
-        return {state.name: state for state in self._services.connections[1:]}
+    def _beside(self) -> dict[str, str]:
+        """The notes of services that are shown beside the one in use."""
+        return listing.notes_beside(self._services)
 
     def _any_changed(self, change: Change) -> None:
         super()._any_changed(change)
