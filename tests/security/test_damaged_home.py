@@ -242,6 +242,25 @@ async def test_a_lost_database_is_not_replaced_beside_replicas(
             pass
 
 
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [("service/lock", directory), ("service/stopped", directory), ("inside", emptied)],
+)
+async def test_what_keeps_the_home_from_being_taken_is_named(
+    tmp_path: Path, name: str, damage: Damage
+) -> None:
+    home = Home(tmp_path)
+    async with opened(home):
+        pass
+    path = tmp_path / name
+    if path.is_dir():
+        path.rmdir()
+    harm(path, damage)
+    with pytest.raises(HomeUnusableError, match=f"{path} cannot be"):
+        async with opened(home):
+            pass
+
+
 async def test_what_is_no_replica_is_nothing_to_lose(tmp_path: Path) -> None:
     """A volume of its own for the replicas has this."""
     (tmp_path / "workspaces/lost+found").mkdir(parents=True)

@@ -84,7 +84,7 @@ def take_home(home: Home) -> HomeLock:
         _make(home.inside_sockets, passable)
         descriptor = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as e:
-        raise HomeUnusableError(f"The directory {home.root} cannot be used: {reason_of(e)}.") from e
+        raise HomeUnusableError(f"{e.filename or home.root} cannot be used: {reason_of(e)}.") from e
     return _lock(home, descriptor)
 
 
@@ -106,7 +106,9 @@ def _lock(home: Home, descriptor: int) -> HomeLock:
         raise HomeInUseError(f"A service of {home.root} runs already: {who}.", pid) from e
     except OSError as e:
         os.close(descriptor)
-        raise HomeUnusableError(f"The lock {home.lock} cannot be written: {reason_of(e)}.") from e
+        raise HomeUnusableError(
+            f"{e.filename or home.lock} cannot be written: {reason_of(e)}."
+        ) from e
     return HomeLock(descriptor)
 
 
