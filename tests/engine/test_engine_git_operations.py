@@ -287,6 +287,13 @@ async def test_git_does_not_wait_for_a_pipe_in_the_place_of_a_file(path: Path, n
         await run_git(path, ENVIRONMENT, "status", seconds=1.0)
 
 
+async def test_a_push_says_why_git_is_not_run(path: Path) -> None:
+    (path / ".git/packed-refs").unlink(missing_ok=True)
+    os.mkfifo(path / ".git/packed-refs")
+    with pytest.raises(GitError, match="packed-refs is a named pipe"):
+        await CheckoutOperations(path, ENVIRONMENT).pack_branch(None, None)
+
+
 async def test_git_does_not_read_what_no_repository_has(path: Path) -> None:
     index = path / ".git/index"
     size = index.stat().st_size

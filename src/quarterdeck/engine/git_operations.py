@@ -423,7 +423,9 @@ class CheckoutOperations:
     async def _optional(self, *arguments: str) -> str | None:
         try:
             return await self._text(*arguments) or None
-        except GitError:
+        except GitError as error:
+            if error.status is None:  # it has not answered
+                raise
             return None
 
 
