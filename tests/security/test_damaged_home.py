@@ -16,7 +16,7 @@ import pytest
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import LocalDriver
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.errors import HomeUnusableError
+from quarterdeck.service.errors import HomeUnusableError, StorageError
 from quarterdeck.service.start import open_service
 from tests.support.git import make_repository
 from tests.support.installation import Installation, block, remove
@@ -257,6 +257,19 @@ async def test_what_keeps_the_home_from_being_taken_is_named(
         path.rmdir()
     harm(path, damage)
     with pytest.raises(HomeUnusableError, match=f"{path} cannot be"):
+        async with opened(home):
+            pass
+
+
+@pytest.mark.parametrize("start", [0, 4096])
+async def test_a_damaged_database_is_told_with_the_way_out(tmp_path: Path, start: int) -> None:
+    home = Home(tmp_path)
+    async with opened(home):
+        pass
+    with home.database.open("r+b") as file:
+        file.seek(start)
+        file.write(b"?" * 60_000)
+    with pytest.raises(StorageError, match=r"is damaged\. Stop the service and restore a backup"):
         async with opened(home):
             pass
 

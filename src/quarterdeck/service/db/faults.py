@@ -24,6 +24,7 @@ _UNWRITTEN = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 """Also reported for a quota and a limit of a file's size, without the number of the system's error."""
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _READ_ONLY = {sqlite3.SQLITE_READONLY}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _PG_FULL = "53100"
 _PG_LOCKED = {"55P03", "40P01", "40001"}
 _PG_READ_ONLY = "25006"
@@ -79,6 +80,12 @@ def _typed(error: DBAPIError) -> StorageError:
             "changed. Try again."
         )
     reason = _first_line(error)
+    if code in _DAMAGED:
+        return StorageError(
+            "The file of the service's database is damaged. Stop the service and restore a backup, or save what can"
+            " be read with sqlite3's .recover.",
+            reason,
+        )
     if error.connection_invalidated or _is_away(error):
         return DatabaseLostError(
             "The service's database cannot be reached now. Try again shortly.", reason
