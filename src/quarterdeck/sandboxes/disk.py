@@ -117,7 +117,7 @@ def require_room(home: Home) -> None:
 Counts = dict[ProcessRef, int]
 
 _ENGINE_LINKS = ProcessRef(0, 0)
-"""In `Counts`: no process, but what the engine sent, most of which the service stores."""
+"""In `Counts`: no process, but what the engine sent. The service stores events, and passes on other things."""
 
 
 @dataclass
@@ -327,9 +327,19 @@ async def count_files(home: Home) -> dict[str, int]:
 def _responsible(before: dict[str, Counts], now: dict[str, Counts], used: int) -> str:
     """Return the replica that wrote most of what became used, or "" if none wrote its share."""
     # By replica, not by program: one that ends is counted for its parent from then on.
-    sums = {id: sum(one.values()) - sum(before.get(id, {}).values()) for id, one in now.items()}
+    sums = {
+        id: sum(one.values()) - sum(earlier.values()) - _not_stored(one, earlier, used)
+        for id, one in now.items()
+        for earlier in [before.get(id, {})]
+    }
     most = max(sums, key=lambda id: sums[id], default="")
     return most if most and sums[most] >= max(WRITTEN, used // SHARE) else ""
+
+
+def _not_stored(now: Counts, before: Counts, used: int) -> int:
+    """Return how many bytes that an engine sent cannot be on the disk: terminals and pushes are passed on."""
+    sent = now.get(_ENGINE_LINKS, 0) - before.get(_ENGINE_LINKS, 0)
+    return max(0, sent - max(0, used))
 
 
 def _difference(now: Counts, before: Counts) -> Counts:

@@ -7,8 +7,10 @@ import asyncio
 import errno
 import json
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,6 +179,28 @@ async def test_a_replica_whose_events_fill_the_disk_is_stopped(bench: Bench):
         assert await reports.next() == (victim, told)
         assert room_of(bench.home).free
         assert await bench.driver.alive(other)
+
+
+async def test_what_an_engine_sends_counts_as_far_as_it_can_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Output of terminals, and the packs of pushes, are passed on. Here others have filled the disk."""
+    stopped, sent = list[str](), Counter[str]()
+    room = disk.Room(16 << 20, 16 << 20, 0, 0)
+    monkeypatch.setattr(disk, "room_of", lambda _: room)
+    monkeypatch.setattr(disk, "CHANGED", 0)
+
+    async def stop(id: str) -> None:
+        stopped.append(id)
+
+    watch, reports = DiskWatch(Home(tmp_path), stop, sent), Reports()
+    Home(tmp_path).workspaces.mkdir()
+    await watch.look(reports.hear)
+    for free in (1 << 20, 1 << 20, 1 << 20, 1 << 20):
+        room = replace(room, free=free)
+        sent["replica"] += 2 << 20
+        await watch.look(reports.hear)
+    assert not stopped
 
 
 async def test_directories_that_are_no_replicas_do_not_matter(bench: Bench):
