@@ -151,6 +151,38 @@ async def test_streams_end_soon_after_their_key_was_revoked(
                     break
 
 
+async def test_what_was_begun_with_a_key_is_finished_after_it_was_revoked(
+    world: World, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only answers are cut off: a deletion would be left half done."""
+    monkeypatch.setattr(middleware, "RECHECK_SECONDS", 0.01)
+    made, other = await world.create(), await world.create()
+    keys = "/v1/organization/api-keys"
+    key = (await world.client.post(keys, json={"name": "lost"})).json()
+    begun, go, destroy = asyncio.Event(), asyncio.Event(), world.driver.destroy
+
+    async def slow(workspace_id: str) -> None:
+        begun.set()
+        await go.wait()
+        await destroy(workspace_id)
+
+    monkeypatch.setattr(world.driver, "destroy", slow)
+    base = f"http://{address[0]}:{address[1]}"
+    lost = {"Authorization": f"Bearer {key['key']}"}
+    async with httpx.AsyncClient(
+        trust_env=False, timeout=WAIT_SECONDS, base_url=base, headers=lost
+    ) as client:
+        deleting = asyncio.create_task(client.delete(f"/v1/replica/{made}"))
+        await begun.wait()
+        async with client.stream("GET", f"/v1/replica/{other}/events") as stream:
+            assert (await world.client.delete(f"{keys}/{key['api_key']['id']}")).status_code == 200
+            with pytest.raises(httpx.RemoteProtocolError):
+                async for _ in stream.aiter_raw():
+                    pass
+        go.set()
+        assert (await deleting).status_code == 200
+
+
 @pytest.mark.parametrize("value", [b"[]", b"{}", b"1", b'""'])
 async def test_a_body_of_many_small_values_is_refused_before_it_is_read(
     world: World, value: bytes

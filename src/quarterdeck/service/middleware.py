@@ -268,20 +268,39 @@ class AuthMiddleware:
         receive = limited(scope["path"], receive, is_json=is_json)
         if shown is None:
             await self._app(scope, receive, send)
-            return
-        limit = asyncio.timeout(None)
+        else:
+            await self._serve(shown, route_match, scope, receive, send)
+
+    async def _serve(
+        self,
+        shown: CallerHeaders,
+        route_match: FoundRoute,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Answer a request; cut the answer off soon after its caller is no longer admitted.
+
+        What is done before the answer begins, such as a deletion, is finished.
+        """
+        limit, watching = asyncio.timeout(None), list[asyncio.Task[None]]()
+
+        async def watched(message: Message) -> None:
+            if not watching:
+                watching.append(asyncio.create_task(self._recheck(shown, route_match, limit)))
+            await send(message)
+
         try:
             async with limit:
-                watching = asyncio.create_task(self._recheck(shown, route_match, limit))
-                try:
-                    await self._app(scope, receive, send)
-                finally:
-                    watching.cancel()
+                await self._app(scope, receive, watched)
         except TimeoutError:
             if not limit.expired():
                 raise
             # The server notices the missing end and cuts the connection.
             log.info("A request was cut short: its caller is no longer admitted")
+        finally:
+            for task in watching:
+                task.cancel()
 
     async def _recheck(
         self, shown: CallerHeaders, route_match: FoundRoute, limit: asyncio.Timeout
