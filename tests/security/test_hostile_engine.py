@@ -22,7 +22,9 @@ from quarterdeck.service import event_rows
 from quarterdeck.service.chats import history
 from quarterdeck.service.chats import routes as chat_routes
 from quarterdeck.service.chats.history import TurnFold
+from quarterdeck.service.errors import DatabaseFullError
 from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.fleet import transitions
 from quarterdeck.service.fleet.engine_lifecycle import NOT_UNDERSTOOD
 from quarterdeck.service.replicas.file_indexes import BadIndexError, unpack
 from quarterdeck.wire.engine import LARGEST_INDEX, LINE_LIMIT
@@ -355,6 +357,31 @@ async def test_a_long_history_is_removed_in_parts_and_leaves_no_file(
     with closing(sqlite3.connect(world.home.database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert world.home.database.stat().st_size < before + (4 << 20)
+
+
+async def test_the_files_go_also_where_the_database_keeps_its_size(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To make it smaller takes some room, which a full disk may not have."""
+    made = await world.create()
+    for _ in range(3):
+        await world.context.event_log.append(made, [NewEvent("strange", {"text": "x" * 2_000_000})])
+    monkeypatch.setattr(event_rows, "REMOVED_CHARACTERS", 1 << 20)
+
+    def full(_: object) -> bool:
+        raise DatabaseFullError("The disk is full.")
+
+    monkeypatch.setattr(transitions, "give_back", full)
+    destroyed = asyncio.Event()
+    destroy = world.driver.destroy
+
+    async def noted(workspace_id: str) -> None:
+        await destroy(workspace_id)
+        destroyed.set()
+
+    monkeypatch.setattr(world.driver, "destroy", noted)
+    assert (await world.client.delete(f"/v1/replica/{made}")).status_code == 200
+    assert destroyed.is_set()
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """What only SQLite's files can do wrong."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, text
 
-from quarterdeck.service.db.database import Database, sqlite_url
+from quarterdeck.service.db.database import Database, _sqlite_reading, sqlite_url
 from quarterdeck.service.errors import DatabaseLockedError, StorageError
 
 
@@ -38,6 +39,19 @@ async def test_a_database_held_by_another_program(
     other.close()
     await database.write(put("a"))
     await database.close()
+
+
+async def test_reading_waits_for_no_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread opens a connection of its own, which must not write."""
+    monkeypatch.setattr("quarterdeck.service.db.database.BUSY_SECONDS", 0.1)
+    path = tmp_path / "held"
+    database = await Database.open(sqlite_url(path))
+    await database.close()
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+        other.execute("BEGIN IMMEDIATE")
+        with _sqlite_reading(sqlite_url(path)).connect() as connection:
+            assert not connection.execute(text("SELECT count(*) FROM workspaces")).scalar_one()
 
 
 async def test_a_path_that_cannot_be_opened(tmp_path: Path) -> None:

@@ -348,7 +348,6 @@ def _sqlite_engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
     )
     # synchronous=FULL: with NORMAL a power loss can lose acknowledged commits of a WAL database.
     settings = {
-        "auto_vacuum": "INCREMENTAL",  # of a new file; before the first table
         "journal_mode": "WAL",
         "synchronous": "FULL",
         "foreign_keys": "ON",
@@ -359,6 +358,8 @@ def _sqlite_engine(url: URL, begin: str, pragmas: dict[str, str]) -> Engine:
     def on_connect(raw: sqlite3.Connection, _: Any) -> None:
         # The driver's own BEGIN is deferred and comes late; transactions are started below instead.
         raw.isolation_level = None
+        if raw.execute("PRAGMA page_count").fetchone() == (0,):  # a later one would be a write
+            raw.execute("PRAGMA auto_vacuum=INCREMENTAL").close()
         for name, value in settings.items():
             raw.execute(f"PRAGMA {name}={value}").close()
 

@@ -31,7 +31,8 @@ from quarterdeck.service.automations.run_follower import end_runs_of_workspace
 from quarterdeck.service.chats.rows import list_chats, rest_chats
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import give_back
-from quarterdeck.service.errors import ApiError
+from quarterdeck.service.db.faults import log_storage_error
+from quarterdeck.service.errors import ApiError, StorageError
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.event_rows import NewEvent, remove_oldest
 from quarterdeck.service.formats import moment_text, storable
@@ -202,7 +203,7 @@ async def remove(
 
     Raises:
         ApiError: NOT_FOUND; INTERNAL_ERROR when the sandbox could not be destroyed.
-        StorageError: nothing was removed.
+        StorageError: the replica is still there, perhaps with less history.
     """
     now = moment_text(context.clock())
     long = only_if is None and await _remove_long_history(context, workspace_id)
@@ -221,8 +222,6 @@ async def remove(
             return False
         raise _not_found(workspace_id)
     _removed(context, workspace_id)
-    while long and await context.database.write(give_back):
-        pass
     try:
         await _destroy(context, workspace_id, row.driver)
     except SandboxError as e:
@@ -232,7 +231,18 @@ async def remove(
             f"{e} This is tried again when the service starts.",
             e.details,
         ) from e
+    finally:
+        if long:
+            await _give_back(context)
     return True
+
+
+async def _give_back(context: ServiceContext) -> None:
+    try:
+        while await context.database.write(give_back):
+            pass
+    except StorageError as e:  # later rows use the pages
+        log_storage_error(log, "The database keeps its size", e)
 
 
 async def _remove_long_history(context: ServiceContext, workspace_id: str) -> bool:

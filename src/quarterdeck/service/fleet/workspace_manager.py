@@ -231,7 +231,7 @@ class WorkspaceManager:
 
         Raises:
             ApiError: NOT_FOUND; INTERNAL_ERROR when files remain, which is tried again later.
-            StorageError: nothing was removed; the workspace continues.
+            StorageError: the workspace continues, perhaps with less history.
         """
         self._cancel_packing()
         async with self._lock:
