@@ -11,6 +11,7 @@ from quarterdeck.transcript.text import one_line
 WEEK = timedelta(days=6)
 ADDRESS = re.compile(r"(?:https?|ftp|file)://[^\s\x00]+|mailto:[^\s\x00]+@[^\s\x00]+", re.I)
 _PAIRS = {")": "(", "]": "["}
+_TRAILING = ".,;:!?'\"*"
 
 
 def fit(text: str, width: int) -> str:
@@ -42,15 +43,13 @@ def cut_address(word: str) -> str:
     """Return the address in a word, without trailing punctuation."""
     match = ADDRESS.search(word)
     address = match[0] if match is not None else ""
-    while address and (
-        address[-1] in ".,;:!?'\"*" or _is_unpaired(address, _PAIRS.get(address[-1], ""))
-    ):
-        address = address[:-1]
-    return address
-
-
-def _is_unpaired(address: str, opening: str) -> bool:
-    return bool(opening) and address.count(address[-1]) > address.count(opening)
+    unpaired = {last: address.count(last) - address.count(_PAIRS[last]) for last in _PAIRS}
+    end = len(address)
+    while end and (address[end - 1] in _TRAILING or unpaired.get(address[end - 1], 0) > 0):
+        end -= 1
+        if address[end] in unpaired:
+            unpaired[address[end]] -= 1
+    return address[:end]
 
 
 def when(moment: datetime, now: datetime) -> str:
