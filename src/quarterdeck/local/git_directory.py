@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,7 +12,9 @@ from quarterdeck.local.processes import PROC, find, process_ids, read_name
 
 _LOCKS = ("*.lock", "worktrees/*/*.lock", "packed-refs.new", "gc.pid")
 
-_LARGE = ("index", "packed-refs", "objects/info/commit-graph", "objects/pack/multi-pack-index")
+_MAPPED = ("objects/info/commit-graph", "objects/pack/multi-pack-index")
+"""git maps them, so they may be of any size."""
+_LARGE = ("index", "packed-refs")
 _LARGE_BYTES = 1 << 30
 _SMALL = (
     *("HEAD", "config", "config.worktree", "commondir", "shallow", "qd-update"),
@@ -38,12 +41,14 @@ def unreadable_file(place: Path) -> str | None:
         place: a work tree, or a bare repository.
     """
     directory = place / ".git"
-    if not directory.is_dir():
-        if not (place / "HEAD").exists() or not (place / "objects").is_dir():
+    # `os.path` says no of what cannot be looked at.
+    if not os.path.isdir(directory):  # noqa: PTH112
+        if not os.path.exists(place / "HEAD") or not os.path.isdir(place / "objects"):  # noqa: PTH110, PTH112
             return None
         directory = place
     files = [(directory / name, _SMALL_BYTES) for name in _SMALL]
     files += [(directory / name, _LARGE_BYTES) for name in _LARGE]
+    files += [(directory / name, sys.maxsize) for name in _MAPPED]
     files += [(place / name, _SMALL_BYTES) for name in _IN_THE_TREE if directory != place]
     # The branch is looked at last, because its name is read from HEAD.
     for path, most in (*files, *_branch(directory, _wrong(directory / "HEAD", 4096))):

@@ -363,8 +363,9 @@ class GitRunner:
                 env={**self.environment(private), **variables},
                 start_new_session=True,
             )
-        except (FileNotFoundError, NotADirectoryError) as e:
-            raise SourceGitError("git is not installed, or the directory does not exist") from e
+        except (FileNotFoundError, NotADirectoryError, PermissionError) as e:
+            reason = "git is not installed, or the directory does not exist or cannot be entered"
+            raise SourceGitError(reason) from e
 
     async def end_abandoned(self) -> None:
         """End what an earlier service of this home left; return when nothing of it writes any more.
