@@ -63,7 +63,7 @@ def test_a_day_of_work_survives_everything(place: Place) -> None:
         create(program, MESSAGE, "fix-shop")
         program.wait_for("sh check.sh")
         program.wait_for("exit 1")
-        program.wait_for("idle")
+        program.wait_for("the last turn failed")
 
         to_list(program)
         program.type("t")
