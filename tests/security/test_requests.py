@@ -1,4 +1,4 @@
-"""Requests of strangers, and of those who have become it."""
+"""Requests of strangers, and of callers whose key was revoked."""
 
 import asyncio
 from collections.abc import AsyncIterator
