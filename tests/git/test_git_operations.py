@@ -359,6 +359,20 @@ def test_a_conflict_leaves_everything_as_it_was(shop: Shop, strategy: str) -> No
     assert (state["behind"], state["operation"], state["conflicts"]) == (1, None, [])
 
 
+@pytest.mark.parametrize("resolved", [False, True])
+def test_an_update_leaves_an_unfinished_merge_alone(lasting: Shop, resolved: bool) -> None:
+    lasting.run(
+        "git checkout -qb theirs && echo theirs > README && git commit -qam Theirs"
+        " && git checkout -q - && echo mine > README && git commit -qam Mine; ! git merge theirs"
+    )
+    if resolved:
+        lasting.run("echo both > README; git add README")
+    before = lasting.run("git rev-parse MERGE_HEAD; git status --porcelain; cat README")
+    answer = lasting.deck.ask("POST", f"{lasting.path}/shop/update", {"strategy": "merge"})
+    assert answer.status_code == 409, answer.text
+    assert lasting.run("git rev-parse MERGE_HEAD; git status --porcelain; cat README") == before
+
+
 @pytest.mark.long
 def test_a_source_that_is_away_is_told(shop: Shop) -> None:
     shop.checkout.rename(shop.checkout.with_name("away"))

@@ -133,6 +133,8 @@ async def make_ready(
 
 NOTE = "qd-update"
 """File in git's directory that names the running operation."""
+UNFINISHED = {"merge": ("MERGE_HEAD",), "rebase": ("rebase-merge", "rebase-apply")}
+"""Files in git's directory that exist while an operation is not finished."""
 HOOK_SECONDS = 600.0
 """How long a commit, a merge or a rebase may take: hooks run in them."""
 
@@ -205,6 +207,11 @@ class CheckoutOperations:
         operation = "rebase" if rebase else "merge"
         noted = await self._text("rev-parse", "HEAD")
         async with self._recoverable(f"{operation} {noted} {base}"):
+            if unresolved := await self._conflicts():
+                raise MergeConflictError("Conflicts are not resolved.", unresolved)
+            for name in UNFINISHED:
+                if await self._unfinished(name):
+                    raise GitError(f"A {name} is not finished.")
             before = await self._text("rev-parse", "HEAD")  # taking back an operation moves it
             await self._git("update-ref", f"refs/remotes/origin/{base_branch}", base)
             options = ["--autostash"] if stash else []
@@ -326,18 +333,17 @@ class CheckoutOperations:
         Args:
             before, base: the commit that a merge began at, and what it merged.
         """
-        names = {
-            "merge": ("MERGE_HEAD",),
-            "rebase": ("rebase-merge", "rebase-apply"),
-        }.get(operation, ())
-        paths = [
-            await self._text("rev-parse", "--path-format=absolute", "--git-path", name)
-            for name in names
-        ]
-        if any(map(os.path.exists, paths)):
+        if await self._unfinished(operation):
             await self._git(operation, "--abort")
         elif operation == "merge" and before == await self._optional("rev-parse", "HEAD"):
             await self._restore(before, base)
+
+    async def _unfinished(self, operation: str) -> bool:
+        paths = [
+            await git_path(self._path, self._environment, name)
+            for name in UNFINISHED.get(operation, ())
+        ]
+        return any(path.exists() for path in paths)
 
     async def _restore(self, before: str, base: str) -> None:
         """Restore the files that a killed merge has written: those that are as in `base`."""
