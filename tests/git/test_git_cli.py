@@ -51,6 +51,9 @@ def test_a_refused_update_names_the_option_that_stashes_changes(shop: Shop) -> N
     done = shop.deck.qd("replica", "update", shop.id)
     assert done.returncode == 1 and "overwritten by merge: README" in done.stderr
     assert "Commit the changes, or add --autostash." in done.stderr
+    done = shop.deck.qd("replica", "update", shop.id, "--autostash")
+    assert done.returncode == 1 and "conflict with it in README." in done.stderr
+    assert "stash" in done.stderr
 
 
 @pytest.mark.long

@@ -359,6 +359,22 @@ def test_a_conflict_leaves_everything_as_it_was(shop: Shop, strategy: str) -> No
     assert (state["behind"], state["operation"], state["conflicts"]) == (1, None, [])
 
 
+@pytest.mark.parametrize("strategy", ["merge", "rebase"])
+def test_stashed_changes_that_conflict_are_named_and_kept(shop: Shop, strategy: str) -> None:
+    shop.run("echo mine >> README")
+    commit(shop.checkout, "README", "theirs\n")
+    body = {"strategy": strategy, "autostash": True}
+    done = shop.deck.post(f"{shop.path}/shop/update", body)
+    assert (done["changed"], done["conflicts"]) == (True, ["README"])
+    assert shop.run("git stash show -p").endswith("+mine\n")
+    left = shop.run("git stash list; git status --porcelain; cat README")
+    assert "UU README" in left and "<<<<<<<" in left
+    answer = shop.deck.ask("POST", f"{shop.path}/shop/update", body)
+    assert answer.status_code == 409 and answer.json()["conflicts"] == ["README"], answer.text
+    assert "not resolved" in answer.json()["error"]
+    assert shop.run("git stash list; git status --porcelain; cat README") == left
+
+
 @pytest.mark.parametrize("resolved", [False, True])
 def test_an_update_leaves_an_unfinished_merge_alone(lasting: Shop, resolved: bool) -> None:
     lasting.run(

@@ -158,3 +158,26 @@ async def test_an_update_over_uncommitted_changes_stashes_them_after_asking(
             await desk.see("Updated to", "README +1")
         finally:
             git(live.repository, "reset", "-q", "--hard", "HEAD~1")
+
+
+async def test_stashed_changes_that_conflict_with_an_update_are_named(live: Installation) -> None:
+    await live.create_with_repository("alpha", EDIT)
+    (live.repository / "README").write_text("Their shop.\n")
+    async with live.cockpit(size=(140, 60)) as desk:
+        await desk.see("alpha")
+        await desk.press("3")
+        await desk.see("README +1")
+        git(live.repository, "commit", "-qam", "Theirs")
+        try:
+            await desk.press("U")
+            await desk.see("overwritten by merge: README", "changes stay in the stash, too.")
+            await desk.press("y")
+            await desk.see(
+                "Updated. The changes are also in the stash: conflicts in README. A asks"
+            )
+        finally:
+            git(live.repository, "reset", "-q", "--hard", "HEAD~1")
+        replica = desk.replica("alpha")
+        await eventually(lambda: replica.record.repository_statuses[0].conflicts == ["README"])
+        await desk.press("A", "1")
+        await desk.see("Stashed changes in `shop` conflict with an update")

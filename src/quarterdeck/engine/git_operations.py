@@ -196,6 +196,8 @@ class CheckoutOperations:
     async def update(self, base_branch: str, base: str, *, rebase: bool, stash: bool) -> Updated:
         """Merge the base branch, or rebase onto it; a conflict leaves the checkout unchanged.
 
+        If the stashed changes conflict with what came in, they stay in the stash, too.
+
         Args:
             base_branch: a branch of `origin`, whose remote-tracking branch becomes `base`.
             base: its newest commit, whose objects are present.
@@ -231,7 +233,10 @@ class CheckoutOperations:
                     f"{base_branch} changes the same lines as this branch.", conflicts
                 ) from error
             head = await self._text("rev-parse", "HEAD")
-            return Updated(head=head, base=base, changed=head != before)
+            conflicts = (
+                await self._conflicts() if stash else []
+            )  # git does not fail because of them
+            return Updated(head=head, base=base, changed=head != before, conflicts=conflicts)
 
     @asynccontextmanager
     async def _recoverable(self, operation: str) -> AsyncGenerator[None]:

@@ -186,17 +186,27 @@ def resolve_message(
     """Return a message that asks to resolve conflicts with the base branch.
 
     Args:
-        strategy: `merge` or `rebase`.
+        strategy: `merge`, `rebase`, or `stash`, which has always started.
         started: it waits in the work tree; otherwise the agent has to start it.
     """
     named = "\n".join(f"- `{_escaped(path)}`" for path in files)
     rebase = strategy == "rebase"
     onto = f"onto `{_escaped(base)}`" if rebase else f"of `{_escaped(base)}`"
-    if started:
+    if strategy == "stash":
+        head = (
+            f"Stashed changes in `{_escaped(repository)}` conflict with an update in these files:"
+        )
+        steps = "Resolve them"
+    elif started:
         head = f"A {strategy} in `{_escaped(repository)}` stopped at conflicts in these files:"
         steps = "Resolve them"
     else:
         head = f"A {strategy} {onto} in `{_escaped(repository)}` conflicts in these files:"
         steps = f"Run `git {strategy} origin/{_escaped(base)}` and resolve the conflicts"
-    end = "continue the rebase until it is complete" if rebase else "commit the merge"
+    ends = {
+        "merge": "commit the merge",
+        "rebase": "continue the rebase until it is complete",
+        "stash": "drop the stash `autostash`",
+    }
+    end = ends[strategy]
     return f"{head}\n\n{named}\n\n{steps} so that both sides keep their meaning, run the tests, and {end}."

@@ -77,7 +77,7 @@ async def read_patch(
 class MergeConflict:
     """Files that the base branch and the replica's branch have changed in different ways.
 
-    `strategy` is `merge` or `rebase`.
+    `strategy` is `merge`, `rebase`, or `stash`: changes that were stashed for an update.
     """
 
     repository: str
@@ -119,6 +119,8 @@ class Review:
         self.marked: set[tuple[str, str]] = set()
         """Files for the next commit, by repository and path."""
         self._refused: MergeConflict | None = None
+        self._stashed: set[str] = set()
+        """Repositories in which stashed changes conflicted with the last update."""
         self.read_at: datetime | None = None
         self.problem = ""
         """Why the last read failed."""
@@ -297,6 +299,7 @@ class Review:
             ClientError: refused or unreachable; after a conflict `clash` has its files.
         """
         self._refused = None
+        self._stashed.discard(repository)
         try:
             updated = await self._owner.client.git.update(
                 self.replica_id, repository, strategy, autostash=stash
@@ -307,6 +310,8 @@ class Review:
                 self._refused = MergeConflict(repository, self.base_of(repository), strategy, files)
             raise
         self._read_for = None
+        if updated.conflicts:
+            self._stashed.add(repository)
         return updated
 
     async def is_dirty(self, repository: str) -> bool:
@@ -331,7 +336,8 @@ class Review:
         for comment in waiting:
             if comment.conflicts:
                 name, files = comment.repository, tuple(comment.conflicts)
-                strategy = comment.operation or "merge"
+                unnamed = "stash" if name in self._stashed else "merge"
+                strategy = comment.operation or unnamed
                 return MergeConflict(name, self.base_of(name), strategy, files, started=True)
         return self._refused
 

@@ -165,6 +165,8 @@ class Updated(Record):
     """Commit of the base branch that came in."""
     changed: bool
     """Whether there was anything to bring in."""
+    conflicts: list[str] = []
+    """Files in which the stashed changes conflict with what came in; they are still in the stash, too."""
 
 
 class PushBranch(Body):

@@ -247,7 +247,8 @@ def update(
 ) -> None:
     """Merge the current base branch of the source into the replica's branch, or rebase onto it.
 
-    On a conflict nothing changes and the files are listed.
+    On a conflict nothing changes and the files are listed. Stashed changes that conflict with the update
+    get conflict markers, and stay in the stash, too.
     """
 
     async def bring(client: "Client") -> Updated:
@@ -272,7 +273,13 @@ def update(
     done = with_client(common, bring)
     if common.json:
         print_json(done)
-    else:
+    if done.conflicts:
+        raise FailedError(
+            f"Updated to {done.head[:10]}, but the uncommitted changes conflict with it in"
+            f" {', '.join(done.conflicts)}.",
+            next_step="Resolve the conflicts. The changes are also in the stash: git stash drop removes them.",
+        )
+    if not common.json:
         print_message(f"Updated to {done.head[:10]}." if done.changed else "Already up to date.")
 
 

@@ -260,6 +260,8 @@ class GitOperations:
                 if rebased
                 else f"Merged {came_in} into {one.name}"
             )
+            if done.conflicts:
+                text += "; the stashed changes conflict with it and stay in the stash, too"
             await self.record("update", text, one.name)
         await self._changed(inside)
         return done

@@ -166,11 +166,12 @@ def clash_words(clash: MergeConflict) -> str:
     files = ", ".join(one_line(file) for file in clash.files[:MOST_FILES])
     if len(clash.files) > MOST_FILES:
         files += f" and {len(clash.files) - MOST_FILES} more"
-    head = (
-        "Conflicts"
-        if clash.started
-        else f"Nothing was changed: conflicts with {one_line(clash.base)}"
-    )
+    if clash.strategy == "stash":
+        head = "Updated. The changes are also in the stash: conflicts"
+    elif clash.started:
+        head = "Conflicts"
+    else:
+        head = f"Nothing was changed: conflicts with {one_line(clash.base)}"
     return f"{head} in {files}. " + keyed("{changes.resolve} asks the agent to resolve them.")
 
 

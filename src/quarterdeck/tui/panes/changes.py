@@ -41,6 +41,10 @@ KEEP_DELAY = 0.5
 """Seconds after the last key until a comment being written is saved to disk."""
 
 
+RESTORED = (
+    "The changes are restored after the update. Where they conflict with it, the files get conflict"
+    " markers, and the changes stay in the stash, too."
+)
 NOT_IN_PLACE = "The files are not loaded. {replica.wake} wakes the replica; then retry."
 
 
@@ -390,6 +394,8 @@ class ChangesPane(TabPane):
         if self._cannot_change() or not repository:
             return
 
+        base = self.review.base_of(repository)
+
         async def update() -> str:
             try:
                 done = await self.review.update(repository, strategy)
@@ -397,18 +403,20 @@ class ChangesPane(TabPane):
                 if error.conflicts or not await self._may_stash(repository, error):
                     raise
                 done = await self.review.update(repository, strategy, stash=True)
+            if done.conflicts:
+                files = tuple(done.conflicts)
+                return clash_words(MergeConflict(repository, base, "stash", files, started=True))
             return f"Updated to {done.head[:10]}" if done.changed else "Already up to date"
 
-        base = one_line(self.review.base_of(repository))
         verb = "Merging" if strategy == "merge" else "Rebasing onto"
-        self._run_git(f"{verb} {base} …", update)
+        self._run_git(f"{verb} {one_line(base)} …", update)
 
     async def _may_stash(self, repository: str, refused: ConflictError) -> bool:
         """Ask whether uncommitted changes may be stashed for an update that was refused."""
         from quarterdeck.tui.kit.dialogs import ConfirmScreen
 
         reason = f"{refused} {refused.details or ''}".strip()
-        words = f"{clean(reason)}\n\nThe changes are restored after the update."
+        words = f"{clean(reason)}\n\n{RESTORED}"
         asked = ConfirmScreen("Stash the uncommitted changes and try again?", words, "Stash")
         dirty = await self.review.is_dirty(repository)
         return dirty and bool(await self.app.push_screen_wait(asked))
