@@ -45,6 +45,14 @@ def test_state_commit_and_update(shop: Shop) -> None:
     assert done.returncode == 1 and "nothing to commit" in done.stderr
 
 
+def test_an_update_without_its_source_does_not_blame_uncommitted_changes(shop: Shop) -> None:
+    shop.run("echo mine >> README")
+    shop.checkout.rename(shop.checkout.with_name("away"))
+    done = shop.deck.qd("replica", "update", shop.id)
+    assert done.returncode == 1 and "could not be fetched" in done.stderr
+    assert "--autostash" not in done.stderr
+
+
 def test_a_refused_update_names_the_option_that_stashes_changes(shop: Shop) -> None:
     shop.run("echo mine >> README")
     commit(shop.checkout, "README", "theirs\n")

@@ -341,7 +341,19 @@ def test_an_update_over_uncommitted_changes_says_what_is_in_the_way(shop: Shop) 
     shop.run("echo mine >> README")
     commit(shop.checkout, "README", "theirs\n")
     answer = shop.deck.ask("POST", f"{shop.path}/shop/update", {"strategy": "merge"})
-    refused(answer, 409, "CONFLICT", "git refused", "overwritten by merge: README")
+    refused(answer, 409, "UNCOMMITTED_CHANGES", "git refused", "overwritten by merge: README")
+    answer = shop.deck.ask("POST", f"{shop.path}/shop/update", {"strategy": "rebase"})
+    refused(answer, 409, "UNCOMMITTED_CHANGES", "git refused", "cannot rebase")
+    shop.run("git add README")
+    answer = shop.deck.ask("POST", f"{shop.path}/shop/update", {"strategy": "rebase"})
+    refused(answer, 409, "UNCOMMITTED_CHANGES", "git refused", "cannot rebase")
+
+
+def test_only_changes_that_can_be_stashed_are_named_as_such(shop: Shop) -> None:
+    shop.run("echo mine >> README; echo mine > new")
+    commit(shop.checkout, "new", "theirs\n")
+    answer = shop.deck.ask("POST", f"{shop.path}/shop/update", {"strategy": "merge"})
+    refused(answer, 409, "CONFLICT", "git refused", "untracked")
 
 
 @pytest.mark.long

@@ -142,7 +142,7 @@ class GitApi:
 
         Raises:
             ConflictError: `conflicts` has the files, and nothing was changed; or the source cannot be
-                reached.
+                reached; or uncommitted changes are in the way, with `UNCOMMITTED_CHANGES`.
         """
         return await self._connection.call(
             "POST",

@@ -135,12 +135,18 @@ NOTE = "qd-update"
 """File in git's directory that names the running operation."""
 UNFINISHED = {"merge": ("MERGE_HEAD",), "rebase": ("rebase-merge", "rebase-apply")}
 """Files in git's directory that exist while an operation is not finished."""
+IN_THE_WAY = ("error: Your local changes", "error: cannot rebase: You")
+"""How git's message begins when uncommitted changes of tracked files are in the way."""
 HOOK_SECONDS = 600.0
 """How long a commit, a merge or a rebase may take: hooks run in them."""
 
 
 class NothingToCommitError(GitError):
     """The work tree has no changes."""
+
+
+class UncommittedChangesError(GitError):
+    """Uncommitted changes are in the way, which git can stash."""
 
 
 class MergeConflictError(GitError):
@@ -204,7 +210,8 @@ class CheckoutOperations:
 
         Raises:
             MergeConflictError: with the files; nothing was changed.
-            GitError: uncommitted changes are in the way, or another operation is not finished.
+            UncommittedChangesError: they are in the way, and `stash` is false.
+            GitError: another operation is not finished, or git refused.
         """
         operation = "rebase" if rebase else "merge"
         noted = await self._text("rev-parse", "HEAD")
@@ -227,11 +234,13 @@ class CheckoutOperations:
             except GitError as error:
                 conflicts = await self._conflicts()
                 await self._abort(operation)
-                if not conflicts:
-                    raise
-                raise MergeConflictError(
-                    f"{base_branch} changes the same lines as this branch.", conflicts
-                ) from error
+                if conflicts:
+                    raise MergeConflictError(
+                        f"{base_branch} changes the same lines as this branch.", conflicts
+                    ) from error
+                if str(error).startswith(IN_THE_WAY) and not stash:
+                    raise UncommittedChangesError(str(error)) from error
+                raise
             head = await self._text("rev-parse", "HEAD")
             conflicts = (
                 await self._conflicts() if stash else []

@@ -19,6 +19,7 @@ with loading():
         CheckoutOperations,
         MergeConflictError,
         NothingToCommitError,
+        UncommittedChangesError,
         list_checkpoints,
     )
     from quarterdeck.wire.git import GitCall, GitFailure
@@ -84,6 +85,8 @@ def _failure(error: GitError | OSError) -> GitFailure:
             return GitFailure(kind="failed", message=reason)
         case NothingToCommitError():
             return GitFailure(kind="nothing", message=str(error))
+        case UncommittedChangesError():
+            return GitFailure(kind="uncommitted", message=str(error))
         case MergeConflictError(conflicts=conflicts):
             return GitFailure(kind="conflict", message=str(error), conflicts=conflicts)
         case _:

@@ -314,16 +314,6 @@ class Review:
             self._stashed.add(repository)
         return updated
 
-    async def is_dirty(self, repository: str) -> bool:
-        """Return whether a repository has uncommitted changes.
-
-        Raises:
-            ClientError: refused or unreachable.
-        """
-        states = await self._owner.client.git.states(self.replica_id)
-        found = next((state for state in states if state.repository == repository), None)
-        return bool(found and found.uncommitted and found.uncommitted.files)
-
     def base_of(self, repository: str) -> str:
         """Return the name of a repository's base branch."""
         status = self.state.repository(repository) if self.state is not None else None

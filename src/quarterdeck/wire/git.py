@@ -86,7 +86,7 @@ class PackHeader(CamelRecord):
 class GitFailure(CamelRecord):
     """Last line of standard error of `engine.git_tool` when the operation was refused."""
 
-    kind: Literal["nothing", "conflict", "failed"]
+    kind: Literal["nothing", "conflict", "uncommitted", "failed"]
     message: str
     conflicts: list[str] = []
 

@@ -14,6 +14,7 @@ from quarterdeck.cli.lookup import find_replica, find_replica_record, with_repli
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_text, safe_line
 from quarterdeck.store.status import threads_words
+from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git import Against, Committed, GitState, Pushed, Updated
 from quarterdeck.wire.states import WorkspaceStatus
 
@@ -258,13 +259,9 @@ def update(
         try:
             return await client.git.update(replica_id, name, strategy, autostash=autostash)
         except ConflictError as error:
+            if error.code == ErrorCode.UNCOMMITTED_CHANGES:
+                error.next_step = "Commit the changes, or add --autostash."
             if not error.conflicts:
-                states = () if autostash else await client.git.states(replica_id)
-                dirty = [
-                    one.repository for one in states if one.uncommitted and one.uncommitted.files
-                ]
-                if name in dirty:
-                    error.next_step = "Commit the changes, or add --autostash."
                 raise
             raise FailedError(
                 str(error), next_step=f"Conflicts: {', '.join(error.conflicts)}."

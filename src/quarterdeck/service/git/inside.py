@@ -344,8 +344,10 @@ def _failure(output: bytes) -> ApiError:
             "Could not run git in the sandbox.",
             "\n".join(lines[-5:]) or None,
         )
-    if failure.kind == "failed":
-        return ApiError(ErrorCode.CONFLICT, "git refused this.", failure.message)
+    if failure.kind in ("failed", "uncommitted"):
+        stashable = failure.kind == "uncommitted"
+        code = ErrorCode.UNCOMMITTED_CHANGES if stashable else ErrorCode.CONFLICT
+        return ApiError(code, "git refused this.", failure.message)
     conflicts = f"conflicts: {', '.join(failure.conflicts)}" if failure.conflicts else None
     return ApiError(
         ErrorCode.CONFLICT, failure.message, conflicts, conflicts=failure.conflicts or None

@@ -237,7 +237,7 @@ class GitOperations:
 
         Raises:
             ApiError: CONFLICT with the files in `conflicts` and no changes, or when the source
-                cannot be reached; as `diff`.
+                cannot be reached; UNCOMMITTED_CHANGES; as `diff`.
         """
         inside, one = await self._repository(repository)
         try:

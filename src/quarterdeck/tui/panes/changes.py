@@ -35,6 +35,7 @@ from quarterdeck.tui.changes.view import ChangesView, ReviewField
 from quarterdeck.tui.clipboard import copy_text
 from quarterdeck.tui.outside import OutsideError, editor, look_at, pager
 from quarterdeck.tui.panes.tabs import TabPane
+from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git import Against
 
 KEEP_DELAY = 0.5
@@ -400,7 +401,7 @@ class ChangesPane(TabPane):
             try:
                 done = await self.review.update(repository, strategy)
             except ConflictError as error:
-                if error.conflicts or not await self._may_stash(repository, error):
+                if error.code != ErrorCode.UNCOMMITTED_CHANGES or not await self._may_stash(error):
                     raise
                 done = await self.review.update(repository, strategy, stash=True)
             if done.conflicts:
@@ -411,15 +412,14 @@ class ChangesPane(TabPane):
         verb = "Merging" if strategy == "merge" else "Rebasing onto"
         self._run_git(f"{verb} {one_line(base)} …", update)
 
-    async def _may_stash(self, repository: str, refused: ConflictError) -> bool:
+    async def _may_stash(self, refused: ConflictError) -> bool:
         """Ask whether uncommitted changes may be stashed for an update that was refused."""
         from quarterdeck.tui.kit.dialogs import ConfirmScreen
 
         reason = f"{refused} {refused.details or ''}".strip()
         words = f"{clean(reason)}\n\n{RESTORED}"
         asked = ConfirmScreen("Stash the uncommitted changes and try again?", words, "Stash")
-        dirty = await self.review.is_dirty(repository)
-        return dirty and bool(await self.app.push_screen_wait(asked))
+        return bool(await self.app.push_screen_wait(asked))
 
     @work(group="git")
     async def _run_git(self, words: str, operation: Callable[[], Awaitable[str]]) -> None:
