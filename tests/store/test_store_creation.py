@@ -89,3 +89,5 @@ def test_a_web_address_is_that_of_the_repository_which_is_connected() -> None:
     one = Repository(id=UUID(int=1), name="shop", url=f"{url}.git", default_branch="main")
     assert CreationChoices([one], [], []).known_url(url) == one.url
     assert CreationChoices([], [], []).known_url(url) == url
+    other = one.model_copy(update={"url": url})
+    assert CreationChoices([one, other], [], []).known_url(url) == url

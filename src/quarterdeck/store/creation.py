@@ -87,7 +87,7 @@ class CreationChoices:
 
     def known_url(self, url: str) -> str:
         """Return a URL as it was connected: the web address of a repository has no `.git` at its end."""
-        return url if self.repository(f"{url}.git") is None else f"{url}.git"
+        return next((known for known in (url, f"{url}.git") if self.repository(known)), url)
 
     def of_repository(self, url: str) -> list[Environment]:
         """Return the environments that put a repository into the workspace."""
