@@ -5,6 +5,8 @@ from uuid import UUID
 import pytest
 
 from quarterdeck.tui.kit.spans import plain
+from quarterdeck.tui.panes import replica
+from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.widgets import info as panel
 from quarterdeck.tui.widgets.info import rows_of
 from quarterdeck.tui.widgets.lines import HeadLine
@@ -106,6 +108,28 @@ async def test_a_click_on_a_word_of_the_head_line_opens_what_it_is_about(
         assert opened not in screen_text(frozen)
         await pilot.click(line, offset=(text.rindex(word), 0))
         await see(pilot, opened)
+
+
+async def test_a_click_on_the_head_line_is_about_its_replica_while_another_is_read(
+    frozen: FrozenCockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica, "SETTLE_SECONDS", 3600.0)
+    known_replica(frozen)
+    other = frozen.add("other")
+    async with frozen.run_test(size=(149, 44)) as pilot:
+        await see(pilot, "ctx 21% · $0.42")
+        main = frozen.screen
+        assert isinstance(main, MainScreen)
+        told: list[str] = []
+        monkeypatch.setattr(main, "tell", lambda _, about, __: told.append(about))
+        main.listing.select(other.id)
+        await pilot.pause()
+        assert main.chosen is other
+        line = main.query_one(HeadLine)
+        text = "".join(part.text for part in line.render_line(0))
+        await pilot.click(line, offset=(text.rindex("qd/fix-login"), 0))
+        await pilot.pause()
+        assert told == ["fix-login"]  # that it has no repository
 
 
 @pytest.mark.parametrize(("used", "warns"), [(158_000, False), (160_000, True)])

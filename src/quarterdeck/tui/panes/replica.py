@@ -199,6 +199,8 @@ class ReplicaPane(Vertical):
     @on(HeadLine.Chosen)
     async def _fact_chosen(self, event: HeadLine.Chosen) -> None:
         event.stop()
+        if not event.action.startswith(("chat.", "info.")) and not self.has_focus_within:
+            self.focus_tab()  # the list's cursor may be on another replica, which is being read
         node = self.chat if event.action.startswith("chat.") else self.screen
         if node is not None:
             await self.app.run_action(action_named(event.action).method, default_namespace=node)
