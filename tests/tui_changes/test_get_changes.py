@@ -2,11 +2,19 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
 
+import httpx
 import pytest
 
 from quarterdeck.cli.target import embedded_target
+from quarterdeck.client.client import Client
+from quarterdeck.client.connection import HttpConnection
+from quarterdeck.store import review
 from quarterdeck.store.changes_diff import FileChange
+from quarterdeck.store.commands import Commands
 from quarterdeck.store.losses import what_rewinds, work_words
 from quarterdeck.wire.base import utc_now
 from quarterdeck.wire.git import Checkpoint
@@ -256,4 +264,35 @@ async def test_a_replica_is_forked(shop: Installation) -> None:
 def test_what_a_rewind_takes_back(count: int, words: str) -> None:
     files = [FileChange(f"f{n}", f"f{n}", added=2, removed=1) for n in range(count)]
     start = Checkpoint(id="turns/1", at=utc_now(), title="go", commits={"shop": "a" * 40})
-    assert words in what_rewinds(start, files, chat=True).splitlines()
+    assert words in what_rewinds(start, (files, False), chat=True).splitlines()
+
+
+PATCH = """diff --git a/f b/f
+--- a/f
++++ b/f
+@@ -1 +1,3 @@
++one
++two
+ three
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "most", "words"),
+    [
+        (200, 1000, "Takes back +2 -0 in f."),
+        (200, len(PATCH) - 8, "Takes back at least +2 -0 in f."),
+        (200, 4, "The changes that it takes back could not be read."),
+        (500, 1000, "The changes that it takes back could not be read."),
+    ],
+)
+async def test_what_a_rewind_takes_back_may_not_be_known(
+    monkeypatch: pytest.MonkeyPatch, status: int, most: int, words: str
+) -> None:
+    monkeypatch.setattr(review, "MOST_BYTES", most)
+    start = Checkpoint(id="turns/1", at=utc_now(), title="go", commits={"shop": "a" * 40})
+    answer = httpx.MockTransport(lambda _: httpx.Response(status, text=PATCH))
+    async with Client(HttpConnection("http://test", "key", transport=answer)) as client:
+        owner: Any = SimpleNamespace(client=client)
+        changes = await Commands(owner).changes_since(UUID(int=1), start)
+    assert words in what_rewinds(start, changes, chat=True).splitlines()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quarterdeck.client.errors import ConflictError, NotFoundError
+from quarterdeck.client.errors import ClientError, ConflictError, NotFoundError
 from quarterdeck.store.event_reducer import PAGE, ReplicaFeed
 from quarterdeck.store.replica_list import on_each
 from quarterdeck.store.replicas import ReplicaState
@@ -211,19 +211,26 @@ class Commands:
         """
         return await self._owner.client.git.checkpoints(replica_id)
 
-    async def changes_since(self, replica_id: UUID, checkpoint: "Checkpoint") -> "list[FileChange]":
+    async def changes_since(
+        self, replica_id: UUID, checkpoint: "Checkpoint"
+    ) -> "tuple[list[FileChange], bool] | None":
         """Return the changes since a checkpoint, which a rewind takes back.
 
-        Raises:
-            ClientError: refused or unreachable.
+        And whether they were too long to be read to their end. None: they could not be read.
         """
         from quarterdeck.store.review import read_patch
 
         files: list[FileChange] = []
+        is_cut = False
         for name in checkpoint.commits:
             patch = self._owner.client.git.diff(replica_id, name, checkpoint=checkpoint.id)
-            files += (await read_patch(patch))[0]
-        return files
+            try:
+                found, was_cut = await read_patch(patch)
+            except ClientError:
+                return None
+            files += found
+            is_cut |= was_cut
+        return files, is_cut
 
     async def rewind(self, replica_id: UUID, checkpoint: str, *, chat: bool) -> "Rewound":
         """Restore the files and branches of a checkpoint in all repositories.

@@ -65,8 +65,15 @@ def what_rests(states: Sequence[ReplicaState]) -> str:
     return "\n".join(parts)
 
 
-def what_rewinds(checkpoint: "Checkpoint", changes: "Sequence[FileChange]", *, chat: bool) -> str:
-    """Return what a rewind of the files takes back; `chat`: whether the agent is informed."""
+def what_rewinds(
+    checkpoint: "Checkpoint", changes: "tuple[Sequence[FileChange], bool] | None", *, chat: bool
+) -> str:
+    """Return what a rewind of the files takes back.
+
+    Args:
+        changes: from `Commands.changes_since`.
+        chat: whether the agent is informed.
+    """
     repositories = ", ".join(one_line(name) for name in sorted(checkpoint.commits))
     informed = "is informed with your next message" if chat else "is not informed"
     return (
@@ -78,13 +85,16 @@ def what_rewinds(checkpoint: "Checkpoint", changes: "Sequence[FileChange]", *, c
     )
 
 
-def _changes_words(changes: "Sequence[FileChange]") -> str:
+def _changes_words(found: "tuple[Sequence[FileChange], bool] | None") -> str:
+    changes, is_cut = found or ((), True)
     if not changes:
-        return "No file has changed since then."
+        unknown = "The changes that it takes back could not be read."
+        return unknown if is_cut else "No file has changed since then."
     added, removed = sum(one.added for one in changes), sum(one.removed for one in changes)
     named = ", ".join(one_line(one.path) for one in changes[:MOST_NAMED])
     more = f" and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
-    return f"Takes back +{added} -{removed} in {named}{more}."
+    least = "at least " if is_cut else ""
+    return f"Takes back {least}+{added} -{removed} in {named}{more}."
 
 
 def what_goes(states: Sequence[ReplicaState]) -> str:

@@ -147,12 +147,8 @@ class RewindScreen(Dialog[None], SettledLayout[None]):
         if self._busy:
             return
         question = f'Rewind to {_moment(checkpoint.at)}, "{one_line(checkpoint.title)}"?'
-        try:
-            with hold_keys(self, "Reading the changes"):
-                changes = await self._commands.changes_since(self._state.id, checkpoint)
-        except ClientError as error:
-            self._show_message(refusal_words(failure_of(error)), "failed")
-            return
+        with hold_keys(self, "Reading the changes"):
+            changes = await self._commands.changes_since(self._state.id, checkpoint)
         words = what_rewinds(checkpoint, changes, chat=self._chat)
         if await self.app.push_screen_wait(ConfirmScreen(question, words, "Rewind")):
             await self._rewind(checkpoint.id, f"Restored the files of {_moment(checkpoint.at)}.")
