@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from quarterdeck.tui.addresses import cut_address
 from quarterdeck.tui.terminal.core import Attribute, SelectionKind, Step
 from quarterdeck.tui.terminal.ghostty import GhosttyCore
 from quarterdeck.tui.terminal.ghostty_reader import Words
-from quarterdeck.tui.text import cut_address
 
 LINES = b"".join([b"line %d word-%d Needle\r\n" % (n, n) for n in range(200)])
 

@@ -1,6 +1,5 @@
 """Short texts of the cockpit, fitted into cells."""
 
-import re
 from datetime import datetime, timedelta
 from textwrap import wrap
 
@@ -9,9 +8,6 @@ from rich.cells import cell_len, set_cell_size
 from quarterdeck.transcript.text import one_line
 
 WEEK = timedelta(days=6)
-ADDRESS = re.compile(r"(?:https?|ftp|file)://[^\s\x00]+|mailto:[^\s\x00]+@[^\s\x00]+", re.I)
-_PAIRS = {")": "(", "]": "["}
-_TRAILING = ".,;:!?'\"*"
 
 
 def fit(text: str, width: int) -> str:
@@ -37,19 +33,6 @@ def end_of(text: str, width: int) -> str:
 def wrapped(text: str, width: int) -> list[str]:
     """Return a hint in lines of at most `width` characters; its own lines are kept apart."""
     return [row for line in text.splitlines() for row in wrap(line, max(1, width)) or [""]]
-
-
-def cut_address(word: str) -> str:
-    """Return the address in a word, without trailing punctuation."""
-    match = ADDRESS.search(word)
-    address = match[0] if match is not None else ""
-    unpaired = {last: address.count(last) - address.count(_PAIRS[last]) for last in _PAIRS}
-    end = len(address)
-    while end and (address[end - 1] in _TRAILING or unpaired.get(address[end - 1], 0) > 0):
-        end -= 1
-        if address[end] in unpaired:
-            unpaired[address[end]] -= 1
-    return address[:end]
 
 
 def when(moment: datetime, now: datetime) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyghostty
 
+from quarterdeck.tui.addresses import ADDRESS, cut_address
 from quarterdeck.tui.terminal.core import SelectionKind
 from quarterdeck.tui.terminal.ghostty_grid import (
     SCREEN,
@@ -18,7 +19,6 @@ from quarterdeck.tui.terminal.ghostty_grid import (
     row_text,
     sized,
 )
-from quarterdeck.tui.text import ADDRESS, cut_address
 
 ffi: Any = pyghostty.ffi
 lib: Any = pyghostty.lib

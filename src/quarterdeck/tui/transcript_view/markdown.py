@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from quarterdeck.tui.addresses import cut_address
 from quarterdeck.tui.kit.highlight import code_lines
 from quarterdeck.tui.kit.spans import (
     BAR,
@@ -20,7 +21,6 @@ from quarterdeck.tui.kit.spans import (
     wrap,
     wrap_hard,
 )
-from quarterdeck.tui.text import cut_address
 
 if TYPE_CHECKING:  # the parser is loaded for the first text
     from markdown_it import MarkdownIt
