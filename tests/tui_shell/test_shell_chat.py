@@ -75,8 +75,8 @@ async def test_a_block_is_copied_to_the_terminals_clipboard(live: Installation) 
         await desk.see("characters sent")
         chat = desk.replica("alpha").first_chat
         assert chat is not None and chat.transcript is not None
-        last = chat.transcript.blocks[-1]
-        assert desk.app.clipboard == desk.app.screen.query_one(TranscriptView).text_of(last)
+        said = chat.transcript.blocks[-2]  # the last one ends the turn
+        assert desk.app.clipboard == desk.app.screen.query_one(TranscriptView).text_of(said)
 
 
 def key_of(key: str):
