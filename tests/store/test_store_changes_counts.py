@@ -15,6 +15,7 @@ DIFF = "diff --git a/x b/x\n@@ -1,1 +1,2 @@\n a\n+b\n"
         ({"added": 0, "removed": 0}, DIFF, (1, 0, False)),  # written since it was told
         ({"added": 5, "removed": 2}, DIFF, (1, 0, False)),  # taken back since
         ({"added": 5, "removed": 2}, "", (0, 0, False)),
+        ({"added": "many", "removed": []}, None, (0, 0, False)),  # no numbers
         ({"added": 3, "removed": 0}, DIFF.removesuffix("+b\n"), (3, 0, True)),  # ends early
     ],
 )

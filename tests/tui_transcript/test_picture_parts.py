@@ -17,8 +17,8 @@ from textual.strip import Strip
 from quarterdeck.tui.frames.cells import CellMaker, Pens
 from quarterdeck.tui.frames.graphics import MARK, KittyPicture, Pictures, SixelPicture
 from quarterdeck.tui.frames.pace import Pacing
-from quarterdeck.tui.picture_codec import as_png, as_sixels
-from quarterdeck.tui.pictures import Drawer, Protocol, Way
+from quarterdeck.tui.picture_codec import MOST_SCANS, as_png, as_sixels, decoded
+from quarterdeck.tui.pictures import Drawer, NotShownError, Protocol, Way
 from tests.support.pictured import decoded_sixel, difference
 
 CELL = Size(8, 16)
@@ -63,6 +63,17 @@ def test_any_part_of_a_sixel_image_is_that_part(cells: Region) -> None:
     read = decoded_sixel(re.fullmatch(r"\x1bP0;1;0q([^\x1b]*)\x1b\\", sequence)[1].encode())  # pyright: ignore
     assert read.size == (cells.width * 8, cells.height * 16)
     assert difference(read, image.crop(box)) < 8
+
+
+def test_a_jpeg_of_many_passes_is_refused() -> None:
+    """Each pass costs time for the whole image, and only a few bytes."""
+    file = io.BytesIO()
+    noise(64, 64).save(file, "JPEG", progressive=True)
+    assert decoded(file.getvalue()).width == 64
+    at = file.getvalue().index(b"\xff\xda")
+    passes = b"\xff\xda\x00\x02" * MOST_SCANS
+    with pytest.raises(NotShownError, match="passes"):
+        decoded(file.getvalue()[:at] + passes + file.getvalue()[at:])
 
 
 def test_what_is_too_much_for_the_line_becomes_half_blocks() -> None:

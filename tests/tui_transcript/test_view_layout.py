@@ -7,6 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from quarterdeck.transcript.blocks import NoteBlock, Turn
+from quarterdeck.tui.kit import highlight
 from quarterdeck.tui.kit.highlight import code_lines
 from quarterdeck.tui.kit.spans import (
     Emphasis,
@@ -165,6 +166,17 @@ def test_code_has_colors_and_any_language_is_survived() -> None:
     assert plain(code_lines("a\n\nb", "no-such-language")) == ["a", "", "b"]
     source = "\n".join(f"x = {n}" for n in range(1_000))
     assert plain(code_lines(source, "python")) == source.split("\n")
+
+
+def test_code_that_takes_too_long_to_color_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some lexers take time with the square of the length."""
+    monkeypatch.setattr(highlight, "_CODE_SECONDS", 0.0)
+    monkeypatch.setattr(highlight, "_FILE_SECONDS", 0.0)
+    source = "\n".join(f"def slow_{n}(): return 'a'" for n in range(300))
+    colored = code_lines(source, "python")
+    assert plain(colored) == source.split("\n")
+    assert {span.role for row in colored for span in row} == {TextRole.CODE}
+    assert highlight.file_lines("slow.py", source.split("\n")) is None
 
 
 @pytest.mark.parametrize("seed", range(15))

@@ -135,11 +135,8 @@ class ReplicaState:
     @property
     def changed_lines(self) -> tuple[int, int]:
         """Added and removed lines over all repositories."""
-        diffs = [status.git_diff or {} for status in self.record.repository_statuses]
-        return (
-            sum(int(diff.get("added") or 0) for diff in diffs),
-            sum(int(diff.get("removed") or 0) for diff in diffs),
-        )
+        lines = [status.changed_lines for status in self.record.repository_statuses]
+        return sum(added for added, _ in lines), sum(removed for _, removed in lines)
 
     @property
     def agent(self) -> str:

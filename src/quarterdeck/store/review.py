@@ -438,14 +438,8 @@ def repositories_of(statuses: list[RepositoryStatus]) -> list[RepositoryChange]:
 
 
 def _repository(status: RepositoryStatus) -> RepositoryChange:
-    git_diff = status.git_diff or {}
-    change = RepositoryChange(
-        status.repository,
-        status.branch,
-        int(git_diff.get("added") or 0),
-        int(git_diff.get("removed") or 0),
-    )
-    text = git_diff.get("full_diff")
+    change = RepositoryChange(status.repository, status.branch, *status.changed_lines)
+    text = (status.git_diff or {}).get("full_diff")
     if not isinstance(text, str):
         return change
     # Lone surrogates, which JSON may contain, cannot be written to disk.

@@ -19,6 +19,8 @@ from quarterdeck.tui.pictures import NotShownError
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 MOST_PIXELS = 40_000_000
 """Pixels of the largest image that is decoded: 160 MB of memory, for a moment."""
+MOST_SCANS = 100
+"""Passes over the image that a JPEG may have; each costs time for all of it. Usual ones have about ten."""
 LONGEST_SIDE = 2_048
 """Pixels kept per side: as many as large terminals have."""
 BACKDROP = (128, 128, 128)
@@ -48,6 +50,8 @@ def decoded(content: bytes) -> DecodedPicture:
     Raises:
         NotShownError: not an image, damaged, or too large.
     """
+    if content.startswith(b"\xff\xd8") and content.count(b"\xff\xda") > MOST_SCANS:
+        raise NotShownError(f"A JPEG of more than {MOST_SCANS} passes over the image.")
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             width, height = image.size

@@ -116,6 +116,13 @@ class RepositoryStatus(RepositoryState):
     git_diff: dict[str, Any] | None = None
     """Changed lines; null while they are not known."""
 
+    @property
+    def changed_lines(self) -> tuple[int, int]:
+        """Added and removed lines; 0 where the service gives no number."""
+        counts = [(self.git_diff or {}).get(name) for name in ("added", "removed")]
+        added, removed = (count if isinstance(count, int) else 0 for count in counts)
+        return added, removed
+
 
 class EventRepository(CamelRecord):
     """A repository as events carry it."""

@@ -1,6 +1,7 @@
 """Syntax highlighting: of code in a message, of a change, and of a whole file."""
 
 from functools import lru_cache
+from time import thread_time
 from typing import TYPE_CHECKING, Any, cast
 
 from quarterdeck.tui.kit.spans import Line, Span, TextRole
@@ -18,6 +19,9 @@ _LONGEST_LINE = 2_000
 _LONGEST_CODE = 200_000
 _LARGEST_FILE = 400_000
 """Characters of a highlighted file: more would take seconds."""
+_CODE_SECONDS, _FILE_SECONDS = 0.25, 4.0
+"""Processor time for code in a message, during which no key is answered, and for a file. Some lexers take time
+with the square of the length, and anyone may have written what they read."""
 
 _ROLES = {
     "Token.Keyword": TextRole.KEYWORD,
@@ -43,16 +47,17 @@ def code_lines(source: str, language: str) -> list[Line]:
         return [(Span(row, TextRole.CODE),) for row in rows]
     colored: list[Line] = []
     for start in range(0, len(rows), _CHUNK):
-        colored += _colored("\n".join(rows[start : start + _CHUNK]), language)
+        chunk = _colored("\n".join(rows[start : start + _CHUNK]), language)
+        if chunk is None:
+            return [*colored, *((Span(row, TextRole.CODE),) for row in rows[start:])]
+        colored += chunk
     return colored
 
 
 @lru_cache(maxsize=256)
-def _colored(source: str, language: str) -> tuple[Line, ...]:
+def _colored(source: str, language: str) -> list[Line] | None:
     lexer = _lexer(language)
-    if lexer is None:
-        return tuple((Span(row, TextRole.CODE),) for row in source.split("\n"))
-    return tuple(_rows(lexer, source))
+    return None if lexer is None else _rows(lexer, source, _CODE_SECONDS)
 
 
 def can_color(lines: "Sequence[str]") -> bool:
@@ -62,7 +67,7 @@ def can_color(lines: "Sequence[str]") -> bool:
 
 
 def file_lines(name: str, lines: "Sequence[str]") -> list[Line] | None:
-    """Return the lines as colored spans; None for an unknown kind of file. Blocking.
+    """Return the lines as colored spans; None for an unknown kind of file, or if it takes too long. Blocking.
 
     A file is complete: it is lexed from its start, so that a text over many lines keeps its
     color.
@@ -72,13 +77,17 @@ def file_lines(name: str, lines: "Sequence[str]") -> list[Line] | None:
         kind = _file_lexer(_script_name(lines[0]))
     if kind is None:
         return None
-    rows = _rows(kind(), "\n".join(lines))
-    return rows if len(rows) == len(lines) else None
+    rows = _rows(kind(), "\n".join(lines), _FILE_SECONDS)
+    return rows if rows is not None and len(rows) == len(lines) else None
 
 
-def _rows(lexer: "Lexer", source: str) -> list[Line]:
+def _rows(lexer: "Lexer", source: str, seconds: float) -> list[Line] | None:
+    """Return the lines as colored spans, None if it takes too long."""
     rows: list[list[Span]] = [[]]
+    end = thread_time() + seconds
     for _, token, text in lexer.get_tokens_unprocessed(source):
+        if thread_time() > end:
+            return None
         role = role_of(str(token))
         for number, piece in enumerate(text.split("\n")):
             if number:
