@@ -30,7 +30,7 @@ from quarterdeck.service.replicas.file_indexes import BadIndexError, unpack
 from quarterdeck.wire.engine import LARGEST_INDEX, LINE_LIMIT
 from quarterdeck.wire.files import INDEX_LIMIT
 from tests.fleet.conftest import World
-from tests.security.forged_engine import Forged, chat, forged, journal, line
+from tests.security.forged_engine import MOMENT, Forged, chat, forged, journal, line
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.one_database
@@ -128,6 +128,53 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ),
     ("x" * 5_000, {"deep": [[[[[]]]]], "number": int("9" * 4_000)}),
 ]
+
+
+async def test_what_is_well_formed_but_absurd_breaks_no_answer(world: World) -> None:
+    made = await world.create()
+    id = str(uuid4())
+
+    def prepare(engine: Forged) -> None:
+        says = {"timestamp": MOMENT, "type": "user-message", "payload": {"messageId": []}}
+        page = "https://host/" + "9" * 5_000
+        engine.sends = [
+            journal(engine.last + 1, "chat.created", chat=chat(id)),
+            journal(engine.last + 2, "chat.turn.delta", chatId=id, event=says),
+            journal(
+                engine.last + 3,
+                "repo.status.changed",
+                repos=[{"name": "a", "path": "/a", "prUrls": [page]}],
+            ),
+            journal(engine.last + 4, "mark", n=1),
+        ]
+
+    async with forged(world, made, prepare):
+        await marked(world, made, 1)
+        for path in ("", f"/{made}", f"/{made}/history", f"/{made}/history?chat_id={id}"):
+            assert (await world.client.get(f"/v1/replica{path}")).status_code == 200, path
+
+
+async def test_a_chat_of_another_replica_is_announced_though_an_engine_names_it(
+    world: World,
+) -> None:
+    other, made = await world.create(), await world.create()
+    sent = await world.send(other, "begin")
+    await world.done(other, sent["message_id"])
+    asking = chat(sent["chat_id"], awaitingInput=True)
+
+    def prepare(engine: Forged) -> None:
+        engine.sends = [
+            journal(engine.last + 1, "chat.updated", chat=asking),
+            journal(engine.last + 2, "mark", n=1),
+        ]
+
+    async with forged(world, made, prepare):
+        await marked(world, made, 1)
+    waiting = world.service.notifications.notifier._events
+    while not waiting.empty():
+        waiting.get_nowait()
+    await world.context.event_log.append(other, [NewEvent("chat.updated", {"chat": asking})])
+    assert not waiting.empty()
 
 
 async def test_entries_of_another_shape_are_left_out_and_reported_once(world: World) -> None:

@@ -515,7 +515,7 @@ def _is_user_message(event: dict[str, Any]) -> bool:
     return (
         event.get("type") == AgentEventType.USER_MESSAGE
         and isinstance(payload, dict)
-        and "messageId" in payload
+        and isinstance(payload.get("messageId"), str)
     )
 
 

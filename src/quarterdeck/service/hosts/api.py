@@ -28,6 +28,7 @@ from quarterdeck.service.hosts.events import as_line
 from quarterdeck.service.hosts.settings import HOST_A, HOSTS
 from quarterdeck.service.http_client import AnswerError, open_client, read_answer
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.json_size import has_too_many_values
 
 if TYPE_CHECKING:
     import httpx
@@ -166,6 +167,10 @@ class HostApi:
         try:
             async with request as response:
                 content = await read_answer(response, ANSWER_BYTES)
+                if has_too_many_values(
+                    content
+                ):  # to read them would hold up everything for seconds
+                    raise self._failed("its answer has too many values")
                 return _Answer(response.status_code, response.headers, _json(content))
         except AnswerError as error:
             raise self._failed(str(error)) from error
@@ -352,7 +357,7 @@ class RepositoryApi:
                 api.kept[key] = resource = replace(cached, requested_at=requested_at)
                 return resource
             api.kept[key] = resource = _Resource(
-                etag=answer.headers.get("etag"),
+                etag=_sendable(answer.headers.get("etag")),
                 value=api.understood(shape, answer.content),
                 has_next=bool(_NEXT_PAGE.search(answer.headers.get("link", ""))),
                 requested_at=requested_at,
@@ -399,6 +404,11 @@ def _repository_path(host: str, repository: str) -> str:
 @cache
 def _adapter(shape: Any) -> TypeAdapter[Any]:
     return TypeAdapter(shape)
+
+
+def _sendable(etag: str | None) -> str | None:
+    """Return an ETag that can be sent back; a header has ASCII only."""
+    return etag if etag is not None and etag.isascii() else None
 
 
 def _json(content: bytes) -> object:

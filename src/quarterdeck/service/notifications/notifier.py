@@ -232,14 +232,15 @@ class Notifier:
         self._context = context
         self._send = send
         self._events: asyncio.Queue[_Event] = asyncio.Queue(WAITING)
-        self._asking: set[str] = set()
+        self._asking: set[tuple[str, str]] = set()
+        """Replica and chat: an engine may name any chat."""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="notifications")
         self._sending: set[asyncio.Task[None]] = set()
 
     def hear(self, workspace_id: str, stored: Sequence[StoredEvent]) -> None:
         """Select events that may notify; called for every event of the log."""
         for event in stored:
-            if self._matters(event):
+            if self._matters(workspace_id, event):
                 if self._events.full():
                     log.warning("A notification is dropped: too many wait")
                     return
@@ -282,25 +283,25 @@ class Notifier:
             log.warning("A notification to %s was not accepted", service_of(url))
         return accepted
 
-    def _matters(self, event: StoredEvent) -> bool:
+    def _matters(self, workspace_id: str, event: StoredEvent) -> bool:
         match event.type:
             case EventType.CHAT_TURN_COMPLETED:
                 return True
             case EventType.ENGINE_STATUS_CHANGED:
                 return '"workspaceStatus":"error"' in event.payload_json
             case EventType.CHAT_UPDATED:
-                return self._starts_waiting(event)
+                return self._starts_waiting(workspace_id, event)
             case _:
                 return False
 
-    def _starts_waiting(self, event: StoredEvent) -> bool:
+    def _starts_waiting(self, workspace_id: str, event: StoredEvent) -> bool:
         """Return whether a chat started to wait for an answer; later changes of it do not count."""
         if '"awaitingInput":true' not in event.payload_json and not self._asking:
             return False
         chat = json.loads(event.payload_json).get("chat", {})
-        waits, id = bool(chat.get("awaitingInput")), str(chat.get("id"))
-        new = waits and id not in self._asking
-        (self._asking.add if waits else self._asking.discard)(id)
+        waits, place = bool(chat.get("awaitingInput")), (workspace_id, str(chat.get("id")))
+        new = waits and place not in self._asking
+        (self._asking.add if waits else self._asking.discard)(place)
         return new
 
     async def _notify(self, workspace_id: str, type: str, payload: dict[str, Any]) -> None:

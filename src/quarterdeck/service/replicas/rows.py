@@ -544,7 +544,7 @@ def _part(text: str) -> str:
 MOST_PULL_REQUESTS = 50
 """How many of the newest pull requests of a repository are kept."""
 
-_NUMBER = re.compile(r"/(\d+)/?$")
+_NUMBER = re.compile(r"/([0-9]{1,10})/?$")
 
 
 def replica_record(row: WorkspaceRow) -> dict[str, Any]:
