@@ -24,6 +24,7 @@ from quarterdeck.service.notifications import notifier
 from quarterdeck.service.notifications.notifier import Notice, is_target, send
 from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
 from quarterdeck.service.notifications.targets import PRIVATE, open_guarded_client
+from quarterdeck.wire.json_size import VALUES_LIMIT
 from tests.fleet.conftest import World
 from tests.service.people import bearing, key_of, settle
 from tests.support.waiting import eventually
@@ -336,6 +337,21 @@ async def test_an_answer_is_never_unpacked(
     assert "compressed" in reason + caplog.text
     assert b"accept-encoding: identity\r\n" in heads[0].lower()
     assert peak < 24 << 20
+
+
+async def test_an_answer_of_many_values_is_refused_before_it_is_read(world: World) -> None:
+    content = b"[" + b"[]," * VALUES_LIMIT + b"[]]"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content)
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        assert "too many values" in await read_pull_requests(world, url)
 
 
 @pytest.mark.parametrize(
