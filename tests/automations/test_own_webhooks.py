@@ -11,6 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from quarterdeck.service.automations.dispatch import PAYLOAD_VALUES
 from quarterdeck.service.db.tables import automations
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
 from quarterdeck.wire.automations import ChangeAutomation
@@ -64,6 +65,14 @@ async def test_what_is_no_json_becomes_raw(office: Office) -> None:
         newest = (await office.runs(made["id"]))[0]
         assert newest["trigger_payload"] == payload
         office.clock.pass_by(seconds=1)
+
+
+async def test_a_body_of_many_values_is_refused_whatever_its_type(office: Office) -> None:
+    made = await office.create(triggers=[CUSTOM])
+    body, plain = b"[" * (PAYLOAD_VALUES + 1), {"Content-Type": "text/plain"}
+    assert (await call(office, made["webhook_token"], body, plain)).status_code == 413
+    assert (await call(office, "unknown", body, plain)).status_code == 404
+    assert not await office.runs(made["id"])
 
 
 async def test_nothing_tells_one_unknown_token_from_another(office: Office) -> None:

@@ -57,6 +57,7 @@ from quarterdeck.wire.automation_runs import (
 )
 from quarterdeck.wire.automations import DEBOUNCE_TIMES, PAYLOAD_BYTES
 from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.json_size import has_too_many_values
 from quarterdeck.wire.triggers import TriggerType
 
 DEEPEST = 100
@@ -230,6 +231,10 @@ async def cancel(
     return await read_execution(context, caller, automation_id, execution_id)
 
 
+PAYLOAD_VALUES = 100_000
+"""Most values in the body of a call: to read more would hold up other requests."""
+
+
 async def take_webhook(context: ServiceContext, token: str, body: bytes, signature: str) -> bool:
     """Accept a call of an automation's own webhook; return whether a run was started.
 
@@ -241,9 +246,8 @@ async def take_webhook(context: ServiceContext, token: str, body: bytes, signatu
     """
     if len(body) > PAYLOAD_BYTES:
         raise too_large()
-    payload, now = _payload_of(body), context.clock()
 
-    def run(connection: Connection) -> bool:
+    def called(connection: Connection) -> Row:
         automation = find_by_token(connection, hash_of(token))
         if (
             automation is None
@@ -251,6 +255,15 @@ async def take_webhook(context: ServiceContext, token: str, body: bytes, signatu
             or not _is_signed(context, automation, body, signature)
         ):
             raise ApiError(ErrorCode.NOT_FOUND, "There is no such webhook.")
+        return automation
+
+    await context.database.read(called)  # a stranger's body is not parsed, and waits for no writer
+    if has_too_many_values(body, PAYLOAD_VALUES):
+        raise too_large()
+    payload, now = _payload_of(body), context.clock()
+
+    def run(connection: Connection) -> bool:
+        automation = called(connection)
         occasion = TriggerEvent(TriggerType.CUSTOM, None, moment_text(now), payload)
         return take_event(connection, automation, occasion, now)
 
