@@ -72,9 +72,11 @@ def test_an_ambiguous_prefix_names_the_candidates(deck):
         (["create", "--repo", "/", "--env", "global"], 2, "--repo"),
         (["create", "--repo", "/usr"], 1, "not a git repository"),
         (["show", "nobody"], 1, "no replica"),
+        (["show", ""], 1, "There is no replica ''"),  # every name begins with nothing
         (["show", "00000000-0000-4000-8000-000000000000"], 1, ""),
         (["send", "probe", "  "], 2, "empty"),
         (["send", "probe", "x", "--chat", "nope"], 1, "no chat"),
+        (["send", "probe", "x", "--chat", ""], 1, "no chat"),
         (["exec", "probe"], 2, "COMMAND"),
         (["exec", "--timeout", "51", "probe", "--", "true"], 2, "51"),
         (["rm", "probe"], 2, "--yes"),

@@ -137,7 +137,13 @@ def _uuid(wanted: str) -> UUID | None:
 
 
 def _has_prefix(resource: Named, wanted: str) -> bool:
-    return resource.name.startswith(wanted) or str(resource.id).startswith(wanted.lower())
+    by_name = bool(wanted) and resource.name.startswith(wanted)
+    return by_name or begins_id(wanted, resource.id)
+
+
+def begins_id(wanted: str, id: UUID | str) -> bool:
+    """Return whether what was typed is the begin of an id; nothing is not, such as an empty variable of a script."""
+    return bool(wanted) and str(id).startswith(wanted.lower())
 
 
 def _only_match(
@@ -173,7 +179,7 @@ async def find_run(client: "Client", automation: "Automation", wanted: str) -> U
     if id is not None:
         return id
     newest = await _newest_runs(client, automation)
-    matches = [run.id for run in newest if str(run.id).startswith(wanted.lower())]
+    matches = [run.id for run in newest if begins_id(wanted, run.id)]
     if len(matches) > 1:
         raise AmbiguousNameError(f"{wanted!r} fits {len(matches)} runs.", "Give the whole id.")
     if not matches:
@@ -260,7 +266,7 @@ def find_chat(replica: "ReplicaDetail", wanted: str | None) -> "Chat":
             raise FailedError(f"{replica.name} has no chat.", "Send it a message first.")
         return min(replica.chats, key=lambda chat: chat.created_at)
     exact = [chat for chat in replica.chats if wanted in {str(chat.id), chat.title}]
-    prefixed = [chat for chat in replica.chats if str(chat.id).startswith(wanted.lower())]
+    prefixed = [chat for chat in replica.chats if begins_id(wanted, chat.id)]
     matches = exact or prefixed
     if not matches:
         raise FailedError(

@@ -8,7 +8,7 @@ import click
 
 from quarterdeck.cli.clients import with_client
 from quarterdeck.cli.errors import FailedError, UsageError
-from quarterdeck.cli.lookup import find_chat, find_replica
+from quarterdeck.cli.lookup import begins_id, find_chat, find_replica
 from quarterdeck.cli.options import Common, chat_option, common_options, replica_argument
 from quarterdeck.cli.output import ago, print_json, print_message, print_table, safe_line
 from quarterdeck.cli.program import LazyGroup, Verb
@@ -61,9 +61,7 @@ class _Queue:
         elif len(wanted) < SHORTEST_PREFIX:
             matches = []
         else:
-            matches = [
-                message for message in self.messages if str(message.id).startswith(wanted.lower())
-            ]
+            matches = [message for message in self.messages if begins_id(wanted, message.id)]
         if not matches:
             raise FailedError(
                 f"No message {wanted!r} waits.", "See them with: qd replica queue ls."

@@ -17,7 +17,7 @@ from uuid import UUID
 import click
 
 from quarterdeck.cli.errors import FailedError, UsageError
-from quarterdeck.cli.lookup import with_replica
+from quarterdeck.cli.lookup import begins_id, with_replica
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_safe
 from quarterdeck.wire.terminals import (
@@ -362,7 +362,7 @@ async def _choose_session(
 
 
 def _is_meant(session: TerminalSession, wanted: str) -> bool:
-    return session.title == wanted or str(session.id).startswith(wanted.lower())
+    return session.title == wanted or begins_id(wanted, session.id)
 
 
 def terminal_size() -> tuple[int, int]:
