@@ -142,7 +142,7 @@ def _has_prefix(resource: Named, wanted: str) -> bool:
 
 
 def begins_id(wanted: str, id: UUID | str) -> bool:
-    """Return whether what was typed is the begin of an id; nothing is not, such as an empty variable of a script."""
+    """Return whether a text is a prefix of an id. An empty text, such as an unset variable of a script, is not."""
     return bool(wanted) and str(id).startswith(wanted.lower())
 
 

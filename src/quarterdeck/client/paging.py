@@ -7,7 +7,7 @@ from uuid import UUID
 from quarterdeck.client.errors import ProtocolError
 
 MOST_PAGES = 1_000
-"""Pages that are read of one list: a server may never have a last one."""
+"""Most pages that are read of one list: a server may report more of them without end."""
 
 
 class _Record(Protocol):
@@ -24,7 +24,7 @@ async def every_record(
     """Yield every record once. `read` returns the records of a page, from 1, and the number of pages.
 
     Raises:
-        ProtocolError: there is no end.
+        ProtocolError: the list has too many pages.
     """
     seen: set[UUID] = set()
     for page in range(1, MOST_PAGES + 1):

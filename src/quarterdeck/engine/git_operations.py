@@ -242,9 +242,8 @@ class CheckoutOperations:
                     raise UncommittedChangesError(str(error)) from error
                 raise
             head = await self._text("rev-parse", "HEAD")
-            conflicts = (
-                await self._conflicts() if stash else []
-            )  # git does not fail because of them
+            # git ends with status 0 although stashed changes conflict.
+            conflicts = await self._conflicts() if stash else []
             return Updated(head=head, base=base, changed=head != before, conflicts=conflicts)
 
     @asynccontextmanager

@@ -74,7 +74,7 @@ def _wrong(path: Path, most: int) -> str | None:
     try:
         found = path.lstat() if path.name in _IN_THE_TREE else path.stat()
         if stat.S_ISREG(found.st_mode):
-            return f"{found.st_size:,} bytes large" if found.st_size > most else None
+            return f"too large ({found.st_size:,} bytes)" if found.st_size > most else None
         if found.st_rdev == Path(os.devnull).stat().st_rdev:
             return None
     except (OSError, ValueError):
@@ -128,7 +128,7 @@ def remove_left_locks(directory: Path, near: Path) -> None:
 
 
 _CLOCK_SECONDS = 1.0
-"""How much the times of a file and of a process may differ by rounding."""
+"""Tolerance for rounding when the times of a file and a process are compared."""
 
 
 def _git_starts(near: Path) -> Iterator[float]:

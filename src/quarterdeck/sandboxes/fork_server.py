@@ -256,7 +256,7 @@ def _restrict(spec: Mapping[str, Any]) -> None:
 
 
 def _limit_namespaces() -> None:
-    """Write the limits of the sandbox's user namespace, which only one with capabilities in it may do."""
+    """Limit the namespaces within the sandbox's user namespace. This needs capabilities in that namespace."""
     for kind in _LIMITED:
         # A kernel may not have this kind, and a machine may protect its settings.
         with (

@@ -418,7 +418,7 @@ class GitRunner:
 
 _END_SECONDS = 5.0
 _SCAN_SECONDS = 5.0
-"""How long processes are looked at; there may be any number."""
+"""Time limit for the search, because there may be any number of processes."""
 _MARK = "QUARTERDECK_MIRRORS"
 """Variable of git and of what it starts; it names the home."""
 _OPTIONS: Sequence[str] = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")

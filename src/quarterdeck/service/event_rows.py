@@ -111,7 +111,7 @@ REMOVED_CHARACTERS = 4 << 20
 """About how many characters are removed at once: the database needs as much free disk meanwhile, and
 nobody else can write."""
 _ROW_CHARACTERS = 200
-"""Of an event besides its payload, about."""
+"""About how many characters an event has besides its payload."""
 
 
 def remove_oldest(connection: Connection, workspace_id: str) -> bool:

@@ -279,7 +279,7 @@ class AuthMiddleware:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Answer a request; cut the answer off soon after its caller is no longer admitted.
+        """Serve a request, and end its response soon after the caller has lost access.
 
         What is done before the answer begins, such as a deletion, is finished.
         """
@@ -297,7 +297,7 @@ class AuthMiddleware:
             if not limit.expired():
                 raise
             # The server notices the missing end and cuts the connection.
-            log.info("A request was cut short: its caller is no longer admitted")
+            log.info("A response was ended early: its caller has lost access")
         finally:
             for task in watching:
                 task.cancel()

@@ -105,7 +105,7 @@ class CreationChoices:
 
 
 def repository_options(repositories: Sequence[Repository]) -> list[tuple[str, str]]:
-    """Return names and ids to choose from; repositories of one name are told apart by their URLs."""
+    """Return a label and an id for each repository; the label has the URL where several have the same name."""
     names = Counter(repository.name for repository in repositories)
     return [
         (one.name if names[one.name] == 1 else f"{one.name} ({one.url})", str(one.id))

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 NOTICES, NOTICE_SECONDS = 5, 10.0
-"""Most errors of a replica that are told, and in how many seconds."""
+"""How many errors of a replica are shown at most, and within how many seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ class ReplicaFeed:
                 pass
 
     def _notice(self, text: str) -> None:
-        """Tell an error, unless there were many: each is a notice on the screen, before the next key."""
+        """Show an error, unless there were many: each is a notice that is drawn before the next key is processed."""
         now, before = monotonic(), self._noticed
         if len(before) == NOTICES and now - before[0] < NOTICE_SECONDS:
             return

@@ -88,7 +88,7 @@ class Services:
             known |= store.replicas.keys()
 
     def repeated(self, store: AppState) -> int:
-        """Return how many replicas of a service are shown as those of one before it."""
+        """Return how many replicas of a service are already shown as replicas of another service."""
         before = self.stores[: self.stores.index(store)]
         return sum(any(id in one.replicas for one in before) for id in store.replicas)
 

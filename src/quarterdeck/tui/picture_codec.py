@@ -20,7 +20,7 @@ FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 MOST_PIXELS = 40_000_000
 """Pixels of the largest image that is decoded: 160 MB of memory, for a moment."""
 MOST_SCANS = 100
-"""Passes over the image that a JPEG may have; each costs time for all of it. Usual ones have about ten."""
+"""Passes over the image that a JPEG may have; each costs time for all of it. Most have about ten."""
 LONGEST_SIDE = 2_048
 """Pixels kept per side: as many as large terminals have."""
 BACKDROP = (128, 128, 128)

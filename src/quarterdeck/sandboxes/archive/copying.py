@@ -39,10 +39,10 @@ class _Level:
     path: str
     names: list[str]
     mode: int | None
-    """That of a directory which was closed to its owner, as long as it is open."""
+    """The original mode of a directory that its owner could not read, until it is restored."""
 
     def shut(self) -> None:
-        """Give the directory its mode back."""
+        """Restore the directory's original mode."""
         if self.mode is not None:
             os.fchmod(self.source, self.mode)
 

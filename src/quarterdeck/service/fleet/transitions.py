@@ -246,7 +246,7 @@ async def _give_back(context: ServiceContext) -> None:
 
 
 async def _remove_long_history(context: ServiceContext, workspace_id: str) -> bool:
-    """Remove all but the end of a long history in parts, and return whether it was one.
+    """Remove all but the end of a long history in parts, and return whether the history was long.
 
     The rest is removed with the record. If this is interrupted, the replica is still there, with less history.
     """

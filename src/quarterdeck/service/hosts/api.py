@@ -167,9 +167,8 @@ class HostApi:
         try:
             async with request as response:
                 content = await read_answer(response, ANSWER_BYTES)
-                if has_too_many_values(
-                    content
-                ):  # to read them would hold up everything for seconds
+                # Parsing them would block the event loop for seconds.
+                if has_too_many_values(content):
                     raise self._failed("its answer has too many values")
                 return _Answer(response.status_code, response.headers, _json(content))
         except AnswerError as error:

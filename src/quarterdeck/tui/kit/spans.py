@@ -161,7 +161,7 @@ class _Rows:
             self._word(span, word)
 
     def _slices(self, span: Span, text: str) -> None:
-        """Do as for each word, a row at a time: where each character is one cell, and only blanks part words.
+        """Lay out text a row at a time, for text whose characters take one cell and whose words are separated by blanks only.
 
         A long paragraph that grows is laid out again in each frame.
         """

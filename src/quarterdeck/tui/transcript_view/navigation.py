@@ -179,7 +179,7 @@ def _stop(reader: TranscriptReader, index: int, by: int) -> int | None:
 
 
 def _set_near(reader: TranscriptReader, index: int, by: int) -> int:
-    """Put the cursor where it stops next from an index on, and return the index of that."""
+    """Move the cursor to the nearest block from an index on at which it may stop, and return its index."""
     stop = _stop(reader, index, by)
     target = index if stop is None else stop
     _set(reader, target)
