@@ -329,6 +329,27 @@ async def test_settings_are_in_parts_and_each_keeps_its_line(
         await desk.see("[1 General]", "Theme")
 
 
+async def test_a_row_that_the_service_tells_is_returned_to_when_it_is_read(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with settings(live, monkeypatch) as desk:
+        await go_to(desk, "opencode")
+        screen = desk.app.screen
+        assert isinstance(screen, SettingsScreen)
+        row = screen.listing.chosen
+        for _ in range(2):
+            await desk.press("escape")
+            await desk.see("n new")
+            await desk.press("comma")
+            await desk.see("[2 Agents and credentials]", "opencode")
+            again = desk.app.screen
+            assert isinstance(again, SettingsScreen) and again is not screen
+            await eventually(lambda page=again: page.listing.chosen == row)
+        await desk.press("home", "1", "2")
+        await desk.see("[2 Agents and credentials]", "opencode")
+        assert again.listing.cursor == again.listing._able[0]
+
+
 async def test_settings_are_found_across_parts(
     live: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,22 @@ class SettingsPosition:
 
     part: str = next(iter(PARTS))
     cursors: dict[str, str] = field(default_factory=dict[str, str])
+    instead: str = ""
+    """The row under the cursor as long as the one where the part was left is not read yet."""
+
+    @property
+    def left(self) -> str:
+        """The row where the part was left."""
+        return self.cursors.get(self.part, "")
+
+    def opened(self, row: str) -> None:
+        """Note the row that the cursor is on because there was no other, or the one that was left."""
+        self.instead = row if row != self.left else ""
+
+    def note(self, row: str) -> None:
+        """Note the row under the cursor."""
+        if row != self.instead:
+            self.cursors[self.part], self.instead = row, ""
 
 
 SHORT = {"Agents and credentials": "Agents", "Notifications": "Notices"}

@@ -203,6 +203,9 @@ class SettingsScreen(PageScreen):
         found = listing.matching(shown, words) if words else listing.in_part(shown, self._at.part)
         self.listing.empty = NO_MATCHES if words else ""
         self.listing.show_rows(found, keep=keep)
+        if not words and (self._at.instead or not keep):
+            self.listing.select(self._at.left)
+            self._at.opened(self.listing.chosen or "")
         self.finder.show(sum(not row.head for row in found), sum(not row.head for row in shown), 0)
 
     def _rows(self) -> list[SettingRow]:
@@ -269,12 +272,11 @@ class SettingsScreen(PageScreen):
             self.finder.action_all()
         self._at.part = part
         self._show(keep=False)
-        self.listing.select(self._at.cursors.get(part, ""))
 
     @on(SettingsList.Highlighted)
     def _note_row(self) -> None:
         if self.listing.chosen and not self.finder.typed.strip():
-            self._at.cursors[self._at.part] = self.listing.chosen
+            self._at.note(self.listing.chosen)
 
     def action_find(self) -> None:
         """Find settings in all parts."""
