@@ -1,6 +1,7 @@
 """The connection on the screen is that of now: a service that hangs is noticed, and noise changes nothing."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
@@ -36,8 +37,11 @@ async def test_a_service_that_hangs_between_two_reads_of_the_list_is_noticed(
     answers = service.held["/health"] = asyncio.Event()
     await watched.until(lambda: connection.phase == ConnectionPhase.RECONNECTING, "its loss")
     assert connection.problem == "test does not answer."
+    lost = connection.down_since
+    assert lost is not None and lost <= datetime.now(UTC)
     answers.set()
     await watched.until(lambda: connection.phase == ConnectionPhase.ONLINE, "its return")
+    assert connection.down_since is None
 
 
 async def test_a_service_that_the_person_stopped_is_started_when_they_want_it(

@@ -14,7 +14,7 @@ from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.services import Services
 from quarterdeck.store.signals import Change, ConnectionChanged, ListChanged
 from quarterdeck.store.status import ConnectionPhase, ConnectionState
-from quarterdeck.tui.widgets.status_line import fitting_words, service_words
+from quarterdeck.tui.widgets.status_line import fitting_words, problem_words, service_words
 from quarterdeck.wire.replicas import Replica
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -117,6 +117,14 @@ def test_the_states_of_all_connections_are_shortened_to_the_room(
     ]
     named, found = fitting_words(service_words(states), room)
     assert (named, [" ".join(one) for one in found]) == (with_name, words)
+
+
+def test_since_when_a_service_is_offline_is_told() -> None:
+    now = datetime.now(UTC)
+    lost = connection("local", ConnectionPhase.RECONNECTING, problem="No answer.", down_since=now)
+    assert f"No answer. Offline since {now.astimezone():%H:%M}. Your" in problem_words(lost)
+    lost.down_since = None
+    assert "No answer. Your input is kept." in problem_words(lost)
 
 
 def test_the_want_of_a_key_is_told_from_a_refusal() -> None:

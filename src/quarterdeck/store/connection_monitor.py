@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quarterdeck.client.errors import (
@@ -209,6 +210,10 @@ class ConnectionMonitor:
         self, phase: ConnectionPhase, problem: str | None, retry_in: float | None = None
     ) -> None:
         state = self._connection
+        if problem is None:
+            state.down_since = None
+        elif state.phase == ConnectionPhase.ONLINE:
+            state.down_since = datetime.now(UTC)
         new = (phase, problem, retry_in)
         if new != (state.phase, state.problem, state.retry_in):
             state.phase, state.problem, state.retry_in = new

@@ -1,6 +1,7 @@
 """States that the status line shows: of the connection, and of replicas in the order of the list."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from quarterdeck.wire.states import WorkspaceStatus
@@ -21,8 +22,8 @@ class ConnectionPhase(StrEnum):
 class ConnectionState:
     """`problem` is a sentence; `retry_in` is the seconds between two tries.
 
-    `name` is what the service is called where several are shown. `needs_login`: it is refused for want of
-    a valid key.
+    `down_since` is when the connection was lost, if there was one. `name` is what the service is called
+    where several are shown. `needs_login`: it is refused for want of a valid key.
     """
 
     endpoint: str
@@ -32,6 +33,7 @@ class ConnectionState:
     problem: str | None = None
     retry_in: float | None = None
     needs_login: bool = False
+    down_since: datetime | None = None
 
 
 class Attention(IntEnum):

@@ -22,7 +22,7 @@ from quarterdeck.store.replica_list import ReplicaFilter
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.services import Services
 from quarterdeck.store.signals import Change, Noticed, ReplicaGone, TranscriptChanged
-from quarterdeck.store.status import ConnectionPhase, ConnectionState
+from quarterdeck.store.status import ConnectionState
 from quarterdeck.transcript.blocks import UserBlock
 from quarterdeck.transcript.text import name_line, one_line
 from quarterdeck.tui.actions import KeyContext, bindings, brief_keys, keyed
@@ -33,7 +33,7 @@ from quarterdeck.tui.screens.commands import CommandScreen, pointless
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.lines import SUGGESTED, FilterLine, RareText, sort_words
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
-from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine
+from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine, problem_words
 from quarterdeck.tui.widgets.tab_bar import PageLinks
 from quarterdeck.wire.search import SearchHit
 
@@ -257,12 +257,7 @@ class MainScreen(CommandScreen):
             self._banner.show_text("", before=body)
             return
         whose = f"{connection.name}: " if self._services.several else ""
-        comfort = keyed("Your input is kept. {app.reconnect} to retry now.")
-        if connection.phase == ConnectionPhase.REFUSED:
-            comfort = keyed("{app.reconnect} to retry.")
-        if connection.phase == ConnectionPhase.STOPPED:
-            comfort = keyed("{app.reconnect} to start it again.")
-        self._banner.show_text(one_line(f"{whose}{connection.problem} {comfort}"), before=body)
+        self._banner.show_text(one_line(f"{whose}{problem_words(connection)}"), before=body)
 
     @property
     def _troubled(self) -> ConnectionState | None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -16,10 +17,10 @@ from textual.widget import Widget
 
 from quarterdeck.store.status import NEEDS_YOU, Attention, ConnectionPhase, ConnectionState
 from quarterdeck.transcript.text import one_line
-from quarterdeck.tui.actions import BY_STATE, KeyContext, brief_keys
+from quarterdeck.tui.actions import BY_STATE, KeyContext, brief_keys, keyed
 from quarterdeck.tui.actions.model import key_name
 from quarterdeck.tui.frames import SettledLayout
-from quarterdeck.tui.text import fit
+from quarterdeck.tui.text import fit, soon_or_day
 from quarterdeck.tui.themes import MARKS, part_style
 
 if TYPE_CHECKING:
@@ -107,6 +108,18 @@ def connection_words(state: ConnectionState) -> str:
             return "✗ stopped"
         case ConnectionPhase.REFUSED:
             return "✗ login needed" if state.needs_login else "✗ refused"
+
+
+def problem_words(state: ConnectionState) -> str:
+    """Return what is wrong with the connection, since when, and what the person can do."""
+    since = ""
+    if state.down_since is not None:
+        since = f" Offline since {soon_or_day(state.down_since, datetime.now(UTC))}."
+    todo = {
+        ConnectionPhase.REFUSED: "{app.reconnect} to retry.",
+        ConnectionPhase.STOPPED: "{app.reconnect} to start it again.",
+    }.get(state.phase, "Your input is kept. {app.reconnect} to retry now.")
+    return f"{state.problem}{since} {keyed(todo)}"
 
 
 class ServiceWords(NamedTuple):
