@@ -309,7 +309,8 @@ class CommandScreen(SettledLayout[None]):
             return
         pulls = self._services.of(state.id).pull_requests
         try:
-            await pulls.read(state.id)
+            with hold_keys(self, "Reading the checks from the host"):
+                await pulls.read(state.id)
             text = "No failed checks."
             if state.failing:
                 text = await fix_checks(pulls, state, state.failing)
