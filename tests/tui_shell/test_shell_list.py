@@ -13,6 +13,7 @@ from quarterdeck.tui.screens.main import MainScreen
 from quarterdeck.tui.text import wrapped
 from quarterdeck.tui.widgets.composer import Composer
 from quarterdeck.tui.widgets.lines import FilterLine
+from quarterdeck.tui.widgets.replica_list import ListSide
 from quarterdeck.tui.widgets.status_line import OpeningScreen
 from quarterdeck.wire.environments import GLOBAL
 from tests.support.waiting import eventually
@@ -76,6 +77,27 @@ def shown(cockpit: FrozenCockpit) -> str:
 
 
 @pytest.mark.long
+async def test_the_list_is_made_wider_and_stays_so(frozen: FrozenCockpit) -> None:
+    frozen.add("a-name-that-is-longer-than-the-list")
+    async with frozen.run_test(size=(100, 24)) as pilot:
+        await eventually(lambda: frozen.screen.query(ListSide))
+        side = frozen.screen.query_one(ListSide)
+        await eventually(lambda: side.outer_size.width == 26)
+        await pilot.press("plus", "plus")
+        await eventually(lambda: side.outer_size.width == 34)
+        await pilot.press(*["plus"] * 5)
+        await eventually(lambda: side.outer_size.width == 50)  # half of the screen
+        await pilot.press("minus")
+        await eventually(lambda: side.outer_size.width == 46)
+        await pilot.resize_terminal(50, 24)
+        await eventually(lambda: side.outer_size.width == 50)  # the replica has no room
+        await pilot.resize_terminal(130, 24)
+        await eventually(lambda: side.outer_size.width == 54)
+        assert frozen.services.current.disk.list_view().wider == 20
+        await pilot.press(*["minus"] * 6)
+        await eventually(lambda: side.outer_size.width == 34)
+
+
 async def test_marks_are_shown_counted_and_taken_back(frozen: FrozenCockpit) -> None:
     for name in ("one", "two", "three"):
         frozen.add(name)

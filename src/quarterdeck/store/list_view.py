@@ -49,6 +49,8 @@ class ListView(BaseModel, defer_build=True):
     reverse: bool = False
     group: Grouping = Grouping.NONE
     pinned: list[UUID] = []
+    wider: int = 0
+    """Columns that the list has next to a replica in addition to the usual ones."""
 
     def sort_by(self, step: int, *, several: bool = False) -> dict[str, Any]:
         """Return the change to the column that is `step` after this one, in its usual direction.

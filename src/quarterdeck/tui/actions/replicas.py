@@ -151,6 +151,8 @@ LIST_PLACES: dict[KeyContext, tuple[Action, ...]] = {
         Action("list.sort-next", "greater_than_sign", "sort_by(1)", "Sort by the next column"),
         Action("list.sort-previous", "less_than_sign", "sort_by(-1)", "Sort by the column before"),
         Action("list.reverse", "r", "reverse", "Reverse the order"),
+        Action("list.wider", "plus", "widen(4)", "Wider list"),
+        Action("list.narrower", "minus", "widen(-4)", "Narrower list, down to the usual width"),
         Action("list.everything", "escape", "everything", "Clear filter and selection"),
         Action("page.environments", "e", "page('environments')", "Environments"),
         Action("page.automations", "a", "page('automations')", "Automations"),

@@ -13,7 +13,7 @@ from uuid import UUID
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.message import Message
 from textual.widget import Widget
 
@@ -32,7 +32,7 @@ from quarterdeck.tui.panes.tabs import CHAT, GetHost, TabPane
 from quarterdeck.tui.screens.commands import CommandScreen, pointless
 from quarterdeck.tui.textual_ext.type_ahead import hold_keys
 from quarterdeck.tui.widgets.lines import SUGGESTED, FilterLine, RareText, sort_words
-from quarterdeck.tui.widgets.replica_list import ReplicaListView
+from quarterdeck.tui.widgets.replica_list import ListSide, ReplicaListView
 from quarterdeck.tui.widgets.status_line import KeyLine, StatusLine, problem_words
 from quarterdeck.tui.widgets.tab_bar import PageLinks
 from quarterdeck.wire.search import SearchHit
@@ -48,13 +48,6 @@ INFO_COLUMNS = 150
 """Width of the window from which the info panel is shown by default."""
 STREAM_SECONDS = 1 / 20
 """Seconds between two frames of streamed text: nobody reads faster, and keys wait for each frame."""
-GROUPED = {
-    Grouping.NONE: "Not grouped",
-    Grouping.REPOSITORY: "Grouped by repository",
-    Grouping.ENVIRONMENT: "Grouped by environment",
-    Grouping.SOURCE: "Grouped by source",
-    Grouping.SERVICE: "Grouped by service",
-}
 NONE_SHOWN = "No matches.\n{list.everything} clears the filter."
 
 BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (120, "-wide")]
@@ -120,7 +113,7 @@ class MainScreen(CommandScreen):
         self.add_class(breakpoint, update=False)
         yield StatusLine()
         with Horizontal(id="body"):
-            with Vertical(id="side"):
+            with ListSide(id="side"):
                 yield FilterLine(suggested=SUGGESTED)
                 yield ReplicaListView()
                 yield PageLinks()
@@ -221,6 +214,8 @@ class MainScreen(CommandScreen):
 
     def on_resize(self) -> None:
         self._show_info()
+        for side in self.query(ListSide):  # none while the screen is closed
+            side.widen(self._services.list_view.wider)
         # The class is that of the width before; a pane with the focus stays.
         if self.has_class("-narrow") and not self.has_class("in-pane"):
             self.call_next(self._follow_cursor)
@@ -252,12 +247,11 @@ class MainScreen(CommandScreen):
                 self._info.show(state)
 
     def _show_banner(self) -> None:
-        body, connection = self.query_one("#body"), self._troubled
-        if connection is None:
-            self._banner.show_text("", before=body)
-            return
-        whose = f"{connection.name}: " if self._services.several else ""
-        self._banner.show_text(one_line(f"{whose}{problem_words(connection)}"), before=body)
+        text = ""
+        if (connection := self._troubled) is not None:
+            whose = f"{connection.name}: " if self._services.several else ""
+            text = one_line(f"{whose}{problem_words(connection)}")
+        self._banner.show_text(text, before=self.query_one("#body"))
 
     @property
     def _troubled(self) -> ConnectionState | None:
@@ -453,6 +447,11 @@ class MainScreen(CommandScreen):
         self._show_table()
         await self._follow_cursor()
 
+    def action_widen(self, columns: int) -> None:
+        """Give the list more columns next to the replica, or fewer, down to the usual ones."""
+        side = self.query_one(ListSide)
+        self._change_view(wider=side.widen(self._services.list_view.wider + columns))
+
     def action_sort_by(self, step: int) -> None:
         """Sort by another column."""
         view, several = self._services.list_view, self._services.several
@@ -471,7 +470,8 @@ class MainScreen(CommandScreen):
         """Group the list by the next property."""
         group = self._services.list_view.next_group(several=self._services.several)
         self._change_view(group=group)
-        self.tell("information", "List", GROUPED[group])
+        words = "Not grouped" if group is Grouping.NONE else f"Grouped by {group}"
+        self.tell("information", "List", words)
 
     def action_pin(self) -> None:
         if meant := {state.id for state in self.meant}:

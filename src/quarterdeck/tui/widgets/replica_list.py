@@ -13,6 +13,7 @@ from uuid import UUID
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.events import Click
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from quarterdeck.store.replicas import ReplicaState
 
 BOLD = Style(bold=True)
+USUAL_COLUMNS = ((120, 34), (0, 26))
+"""Widths of the screen and, from there on, of the list, as in the style of the main screen."""
 
 
 class GroupHead(NamedTuple):
@@ -53,6 +56,19 @@ class GroupHead(NamedTuple):
 
     key: UUID | str | None
     states: "list[ReplicaState]"
+
+
+class ListSide(Vertical):
+    """The part of the screen with the list, which the person can make wider next to a replica."""
+
+    def widen(self, wider: int) -> int:
+        """Show columns in addition to the usual ones, at most half of the screen; return how many."""
+        width = self.screen.size.width
+        usual = next(columns for least, columns in USUAL_COLUMNS if width >= least)
+        wider = max(0, min(wider, width // 2 - usual))
+        if wider or self.styles.has_rule("min_width"):
+            self.styles.min_width = usual + wider if wider else None
+        return wider
 
 
 class ReplicaListView(ScrollView, HasKeyContext, can_focus=True):
