@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -20,7 +21,9 @@ from quarterdeck.service.first_start import owner_of
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.rows import only_organization
 from quarterdeck.service.identity.service import Caller, CallerKind
-from quarterdeck.service.notifications.rows import due_deliveries
+from quarterdeck.service.notifications import notifier
+from quarterdeck.service.notifications.notifier import Notice
+from quarterdeck.service.notifications.rows import due_deliveries, find_target
 from quarterdeck.service.notifications.sender import (
     NotificationService,
     SenderSettings,
@@ -32,7 +35,7 @@ from quarterdeck.service.replicas.rows import change_workspace
 from quarterdeck.wire.base import utc_now
 from tests.fleet.conftest import World
 from tests.service.people import bearing, key_of
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 # However busy the machine, one that answers does it within the limit of PATIENT.
 PATIENT = SenderSettings(limit=60.0, tries=(0.0, 0.02, 0.07))
@@ -399,6 +402,65 @@ async def test_people_are_told(
     failed = await world.create(wait=False)
     name = (await world.get(failed))["name"]
     assert (await notified(receiver, f"{name}: failed"))["message"] == "It failed."
+
+
+async def test_a_replica_whose_turns_end_without_pause_leaves_the_others_their_notifications(
+    world: World,
+    outward: NotificationService,
+    receiver: Receiver,
+    caller: Caller,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(notifier, "PAUSE", 3600.0)
+    await connect(world.context, caller, f"json://127.0.0.1:{receiver.port}/")
+    noisy, other = await world.create(), await world.create()
+    name, other_name = [(await world.get(id))["name"] for id in (noisy, other)]
+    ended = NewEvent("chat.turn.completed", {"isComplete": True})
+    await world.context.event_log.append(noisy, [ended])
+    await notified(receiver, f"{name}: done")
+    await world.context.event_log.append(noisy, [ended] * (notifier.WAITING + 1))
+    await world.context.event_log.append(other, [ended])
+    await notified(receiver, f"{other_name}: done")
+    assert len(receiver.told) == 2
+    # What came meanwhile is one notification.
+    assert outward.notifier._waiting[noisy] == {ended.type: ended.payload}
+
+
+async def test_one_organization_leaves_the_others_half_of_the_notifications_at_once(
+    world: World, outward: NotificationService, caller: Caller
+) -> None:
+    go_on, begun = threading.Event(), list[str]()
+
+    def send(url: str, notice: Notice, private: bool) -> bool:
+        begun.append(notice.title)
+        return notice.title == "other" or go_on.wait(WAIT_SECONDS)
+
+    await connect(world.context, caller, "json://127.0.0.1:1/")
+    user = caller.user_id or ""
+    target = await world.context.database.read(
+        lambda c: find_target(c, caller.organization_id, user)
+    )
+    assert target is not None
+    outward.notifier._send = send
+    slow = [
+        asyncio.create_task(outward.notifier.try_target("slow", target, Notice("slow", "")))
+        for _ in range(2 * notifier.THREADS)
+    ]
+    await eventually(lambda: len(begun) == notifier.SHARE)
+    assert await outward.notifier.try_target("other", target, Notice("other", ""))
+    go_on.set()
+    assert all(await asyncio.gather(*slow))
+
+
+async def test_a_chat_that_is_deleted_no_longer_waits_for_an_answer(
+    world: World, outward: NotificationService
+) -> None:
+    made = await world.create()
+    asks = NewEvent("chat.updated", {"chat": {"id": "1", "awaitingInput": True}})
+    await world.context.event_log.append(made, [asks])
+    assert outward.notifier._asking[made] == {"1"}
+    await world.context.event_log.append(made, [NewEvent("chat.deleted", {"chatId": "1"})])
+    assert made not in outward.notifier._asking
 
 
 @pytest.mark.long

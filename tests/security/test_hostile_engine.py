@@ -170,11 +170,10 @@ async def test_a_chat_of_another_replica_is_announced_though_an_engine_names_it(
 
     async with forged(world, made, prepare):
         await marked(world, made, 1)
-    waiting = world.service.notifications.notifier._events
-    while not waiting.empty():
-        waiting.get_nowait()
+    waiting = world.service.notifications.notifier._waiting
+    waiting.clear()
     await world.context.event_log.append(other, [NewEvent("chat.updated", {"chat": asking})])
-    assert not waiting.empty()
+    assert list(waiting) == [other]
 
 
 async def test_entries_of_another_shape_are_left_out_and_reported_once(world: World) -> None:

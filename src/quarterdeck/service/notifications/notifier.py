@@ -12,11 +12,13 @@ as long as the rest of the service.
 import asyncio
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from cachetools import LRUCache
 from sqlalchemy import Connection, select
 
 from quarterdeck.service.chats.rows import find_chat
@@ -166,14 +168,14 @@ TEXT_LENGTH = 500
 
 def notice_for(
     connection: Connection, workspace_id: str, type: str, payload: Mapping[str, Any]
-) -> tuple[Notice, list[NotificationTarget]] | None:
-    """Return the notification and its targets; None when there is none."""
+) -> tuple[str, Notice, list[NotificationTarget]] | None:
+    """Return the organization, the notification and its targets; None when there is none."""
     row = find_workspace(connection, workspace_id)
     if row is None or row.warm_state is not None:
         return None
     targets = targets_of(connection, row.organization_id, _people(connection, row, payload))
     notice = _notice(connection, row, type, payload) if targets else None
-    return None if notice is None else (notice, targets)
+    return None if notice is None else (row.organization_id, notice, targets)
 
 
 def _people(
@@ -214,13 +216,17 @@ def _short(text: str) -> str:
 
 SECONDS = 20.0
 """A notification that is not accepted within this has failed."""
-THREADS = 4
+THREADS = 8
+SHARE = 4
+"""Notifications of one organization that are sent at once."""
+PAUSE = 2.0
+"""Seconds between two notifications of a replica; of what happens meanwhile, the newest of each kind is sent."""
 WAITING = 1000
-"""Maximum number of waiting events; further ones are dropped."""
+"""Maximum number of replicas whose notifications wait; those of further ones are dropped."""
+ASKING, REPLICAS = 1000, 10_000
+"""Chats of a replica, and replicas, that are known to wait for an answer; others are notified of again."""
 
 log = logging.getLogger(__name__)
-
-_Event = tuple[str, str, dict[str, Any]]
 
 
 class Notifier:
@@ -231,37 +237,54 @@ class Notifier:
     ) -> None:
         self._context = context
         self._send = send
-        self._events: asyncio.Queue[_Event] = asyncio.Queue(WAITING)
-        self._asking: set[tuple[str, str]] = set()
-        """Replica and chat: an engine may name any chat."""
+        self._waiting: dict[str, dict[str, dict[str, Any]]] = {}
+        """Payloads by replica and type of event. A replica is here as long as its task runs."""
+        self._new: asyncio.Queue[str] = asyncio.Queue()
+        """Replicas whose task is to be started."""
+        self._asking: LRUCache[str, set[str]] = LRUCache(REPLICAS)
+        """Waiting chats by replica: an engine may name any chat."""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="notifications")
-        self._sending: set[asyncio.Task[None]] = set()
+        self._shares: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(SHARE)
+        )
 
     def hear(self, workspace_id: str, stored: Sequence[StoredEvent]) -> None:
         """Select events that may notify; called for every event of the log."""
         for event in stored:
             if self._matters(workspace_id, event):
-                if self._events.full():
-                    log.warning("A notification is dropped: too many wait")
-                    return
-                payload = json.loads(event.payload_json)
-                self._events.put_nowait((workspace_id, event.type, payload))
+                if workspace_id not in self._waiting:
+                    if len(self._waiting) >= WAITING:
+                        log.warning("A notification is dropped: too many wait")
+                        return
+                    self._new.put_nowait(workspace_id)
+                events = self._waiting.setdefault(workspace_id, {})
+                events[event.type] = json.loads(event.payload_json)
 
     async def run(self) -> None:
         """Send notifications forever."""
         try:
-            while True:
-                await self._notify(*await self._events.get())
-        except DatabaseClosedError:
-            return
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    workspace_id = await self._new.get()
+                    tasks.create_task(self._serve(workspace_id), name="notifications")
+        except* DatabaseClosedError:
+            log.debug("The database is closed: notifications end.")
         finally:
-            for task in self._sending:
-                task.cancel()
-            await asyncio.gather(*self._sending, return_exceptions=True)
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def try_target(self, target: NotificationTarget, notice: Notice) -> bool:
-        """Send one notification now; return whether it was accepted."""
+    async def _serve(self, workspace_id: str) -> None:
+        """Send what is to be told of a replica, until there is no more."""
+        while events := self._waiting[workspace_id]:
+            self._waiting[workspace_id] = {}
+            for type, payload in events.items():
+                await self._notify(workspace_id, type, payload)
+            await asyncio.sleep(PAUSE)
+        del self._waiting[workspace_id]
+
+    async def try_target(
+        self, organization_id: str, target: NotificationTarget, notice: Notice
+    ) -> bool:
+        """Send one notification to a person of an organization; return whether it was accepted."""
         try:
             context = self._context
             url = context.vault.unseal(target.id, target.url_sealed)
@@ -269,7 +292,7 @@ class Notifier:
                 context.database, context.outgoing_private, target.user_id
             )
             loop = asyncio.get_running_loop()
-            async with asyncio.timeout(SECONDS):
+            async with self._shares[organization_id], asyncio.timeout(SECONDS):
                 accepted = await loop.run_in_executor(
                     self._threads, self._send, url, notice, private
                 )
@@ -291,18 +314,30 @@ class Notifier:
                 return '"workspaceStatus":"error"' in event.payload_json
             case EventType.CHAT_UPDATED:
                 return self._starts_waiting(workspace_id, event)
+            case EventType.CHAT_DELETED:
+                self._end_waiting(workspace_id, json.loads(event.payload_json).get("chatId"))
+                return False
             case _:
                 return False
 
     def _starts_waiting(self, workspace_id: str, event: StoredEvent) -> bool:
         """Return whether a chat started to wait for an answer; later changes of it do not count."""
-        if '"awaitingInput":true' not in event.payload_json and not self._asking:
+        asking = self._asking.get(workspace_id, set[str]())
+        if '"awaitingInput":true' not in event.payload_json and not asking:
             return False
         chat = json.loads(event.payload_json).get("chat", {})
-        waits, place = bool(chat.get("awaitingInput")), (workspace_id, str(chat.get("id")))
-        new = waits and place not in self._asking
-        (self._asking.add if waits else self._asking.discard)(place)
-        return new
+        id = str(chat.get("id"))
+        if not chat.get("awaitingInput"):
+            self._end_waiting(workspace_id, id)
+            return False
+        is_new = id not in asking
+        if is_new and len(asking) < ASKING:
+            self._asking[workspace_id] = asking | {id}
+        return is_new
+
+    def _end_waiting(self, workspace_id: str, chat_id: str) -> None:
+        if asking := self._asking.pop(workspace_id, set[str]()) - {chat_id}:
+            self._asking[workspace_id] = asking
 
     async def _notify(self, workspace_id: str, type: str, payload: dict[str, Any]) -> None:
         try:
@@ -314,16 +349,7 @@ class Notifier:
         except StorageError as e:
             log_storage_error(log, "A notification could not be composed", e)
             return
-        if event_notice is None:
-            return
-        notice, targets = event_notice
-        for target in targets:
-            self._begin(target, notice)
-
-    def _begin(self, target: NotificationTarget, notice: Notice) -> None:
-        async def send() -> None:
-            await self.try_target(target, notice)
-
-        task = asyncio.create_task(send(), name="notification")
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        if event_notice is not None:
+            organization_id, notice, targets = event_notice
+            sent = (self.try_target(organization_id, target, notice) for target in targets)
+            await asyncio.gather(*sent)

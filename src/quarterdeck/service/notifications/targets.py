@@ -106,7 +106,7 @@ async def try_out(context: ServiceContext, notifier: Notifier, caller: Caller) -
     target = await _target(context, caller)
     if target is None:
         raise ApiError(ErrorCode.CONFLICT, "There is no notification target yet. Set one first.")
-    return await notifier.try_target(target, TRIAL)
+    return await notifier.try_target(caller.organization_id, target, TRIAL)
 
 
 async def _target(context: ServiceContext, caller: Caller) -> NotificationTarget | None:
