@@ -144,7 +144,7 @@ async def test_a_key_that_is_deleted_ends_what_runs_with_it(
         connected(served, bearing(key)) as client,
     ):
         waiting = asyncio.create_task(call(client, "wait", replica=working, timeout_seconds=3600))
-        await eventually(lambda: served.tools._calls == 1)
+        await eventually(lambda: served.tools._calls[""] == 1)
         known = (await http.get(keys)).json()["api_keys"]
         for record in known:
             assert (await http.delete(f"{keys}/{record['id']}")).status_code == 200
@@ -225,11 +225,11 @@ async def test_a_wait_ends_when_its_client_leaves(
         short = await call(client, "wait", replica=working, timeout_seconds=1)
         assert short == {"state": "working", "timed_out": True}
         waiting = asyncio.create_task(call(client, "wait", replica=working, timeout_seconds=3600))
-        await eventually(lambda: served.tools._calls == 1)
+        await eventually(lambda: served.tools._calls[""] == 1)
         assert await names(client) != set()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-    await eventually(lambda: served.tools._calls == 0)
+    await eventually(lambda: served.tools._calls[""] == 0)
 
 
 async def test_a_wait_ends_when_the_service_stops(
@@ -244,7 +244,7 @@ async def test_a_wait_ends_when_the_service_stops(
     body = LIST | {"method": "tools/call", "params": {"name": "wait", "arguments": arguments}}
     async with httpx.AsyncClient(headers=headers, timeout=60) as http:
         waiting = asyncio.create_task(http.post(served.url, json=body))
-        await eventually(lambda: served.tools._calls == 1)
+        await eventually(lambda: served.tools._calls[""] == 1)
         served.task.cancel()
         answer = await waiting
     assert (answer.status_code, answer.json()["code"]) == (503, "SERVICE_UNAVAILABLE")
@@ -252,24 +252,37 @@ async def test_a_wait_ends_when_the_service_stops(
     await asyncio.gather(served.task, return_exceptions=True)
 
 
-async def test_calls_at_once_are_bounded(
+@pytest.mark.parametrize(
+    ("bound", "of_colleague", "of_stranger"),
+    [("CALLS", 429, 429), ("OF_ORGANIZATION", 429, 200), ("OF_CALLER", 200, 200)],
+)
+async def test_calls_at_once_are_bounded_in_all_and_for_an_organization_and_a_caller(
     served: Served,
     context: ServiceContext,
     people: People,
     working: str,
     monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    of_colleague: int,
+    of_stranger: int,
 ) -> None:
-    monkeypatch.setattr(mcp_http, "CALLS", 1)
+    monkeypatch.setattr(mcp_http, bound, 1)
     key = bearing(await key_of(context, people.organization))
+    colleague = bearing(await key_of(context, people.organization, people.member))
+    stranger = bearing(await key_of(context, people.other))
     async with (
         connected(served, key) as client,
-        httpx.AsyncClient(headers=key | ACCEPT, timeout=WAIT_SECONDS) as http,
+        httpx.AsyncClient(headers=ACCEPT, timeout=WAIT_SECONDS) as http,
     ):
         waiting = asyncio.create_task(call(client, "wait", replica=working, timeout_seconds=3600))
-        await eventually(lambda: served.tools._calls == 1)
-        refused = await http.post(served.url, json=LIST)
+        await eventually(lambda: served.tools._calls[""] == 1)
+        refused = await http.post(served.url, json=LIST, headers=key)
         assert (refused.status_code, refused.json()["code"]) == (429, "RATE_LIMITED")
+        assert refused.headers["retry-after"]
+        for headers, status in ((colleague, of_colleague), (stranger, of_stranger)):
+            answer = await http.post(served.url, json=LIST, headers=headers)
+            assert answer.status_code == status
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        await eventually(lambda: served.tools._calls == 0)
+        await eventually(lambda: not served.tools._calls)
         assert await names(client) != set()

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from fastapi import Request, Response
 from starlette.types import Message
 
 from quarterdeck.local.home import Home
+from quarterdeck.service.context import caller
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.identity.service import bearer_of
 from quarterdeck.service.middleware import BODY_LIMIT
@@ -21,8 +23,11 @@ if TYPE_CHECKING:
 
     from quarterdeck.client import Client
 
-CALLS = 100
-"""Most messages that are answered at once. One that waits takes three open files."""
+CALLS, OF_ORGANIZATION, OF_CALLER = 400, 200, 100
+"""Most messages that are answered at once: in all, of an organization, and of a user or an organization's key.
+
+One that waits takes three open files.
+"""
 BUSY_SECONDS = 1
 """Seconds for `Retry-After` beyond that."""
 
@@ -48,7 +53,8 @@ class HttpTools:
         self._home = home
         self._loading = asyncio.Lock()
         self._server: MCPServer[dict[str, Any]] | None = None
-        self._calls = 0
+        self._calls: Counter[str] = Counter()
+        """By what each counts for, an empty string for all."""
 
     async def __call__(self, request: Request) -> Response:
         """Return the answer to the message in a request's body.
@@ -56,18 +62,22 @@ class HttpTools:
         Raises:
             ApiError: RATE_LIMITED.
         """
-        if self._calls >= CALLS:
-            raise ApiError(
-                ErrorCode.RATE_LIMITED,
-                "Too many calls of tools run at once. Wait a little.",
-                f"at most {CALLS}",
-                retry_after=BUSY_SECONDS,
-            )
-        self._calls += 1
+        who = caller(request)
+        own = who.user_id or who.key_id or str(who.workspace_id)
+        limits = {"": CALLS, who.organization_id: OF_ORGANIZATION, own: OF_CALLER}
+        for holder, most in limits.items():
+            if self._calls[holder] >= most:
+                raise ApiError(
+                    ErrorCode.RATE_LIMITED,
+                    "Too many calls of tools run at once. Wait a little.",
+                    f"at most {most}",
+                    retry_after=BUSY_SECONDS,
+                )
+        self._calls.update(limits.keys())
         try:
             return await self._answer(request)
         finally:
-            self._calls -= 1
+            self._calls -= Counter(limits.keys())  # drops those without calls
 
     async def _answer(self, request: Request) -> Response:
         server = await self._loaded_server()
