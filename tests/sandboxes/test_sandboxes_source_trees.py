@@ -97,6 +97,26 @@ async def test_what_is_too_large_is_refused(reader: Trees, source: Path, scheme:
         await reader.read(url, "review")
 
 
+async def test_files_of_a_name_are_found_among_similar_ones(reader: Trees, source: Path) -> None:
+    skill = (source / "review/SKILL.md").read_text()
+    for other in ("SKILL.md", "xSKILL.md", "SKILL.md.txt", "deep/er/SKILL.md", "a\tb/SKILL.md"):
+        (source / other).parent.mkdir(parents=True, exist_ok=True)
+        (source / other).write_text(skill)
+    git(source, "add", ".")
+    git(source, "commit", "-q", "-m", "similar")
+    found = {one.path for one in await reader.find(f"file://{source}/.git", "SKILL.md")}
+    assert found == {"SKILL.md", "review/SKILL.md", "deep/er/SKILL.md", "a\tb/SKILL.md"}
+    assert not await reader.find(f"file://{source}/.git", "ILL.md")
+
+
+def test_a_list_of_files_is_read_as_far_as_files_are_taken() -> None:
+    listed = "100644 blob 1234 1\tf\0" * (trees.MOST_FILES + 100)
+    records = trees._named(listed, "f")
+    with pytest.raises(SandboxError, match="too large"):
+        trees._check(records, trees._Bounds("many"))
+    assert len(list(records)) == 99
+
+
 async def test_no_such_directory(reader: Trees, source: Path) -> None:
     for url in (str(source), f"file://{source}/.git", "/nowhere"):
         with pytest.raises(SandboxError):

@@ -5,6 +5,7 @@ import os
 import stat
 import tarfile
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -90,12 +91,9 @@ class Trees:
         pattern = f":(glob)**/{name}"
         try:
             listed = await git.run("ls-tree", "-r", "-l", "-z", commit, directory=mirror)
-            records = [record.partition("\t") for record in listed.split("\0")]
-            objects = [head.split()[-1] for head, _, at in records if f"/{at}".endswith(f"/{name}")]
-            if not objects:
+            # In a thread: a hostile source has millions of files.
+            if not await asyncio.to_thread(_check, _named(listed, name), _Bounds(source.name)):
                 return []
-            sizes = sum(int(size) for size in objects if size.isdigit())
-            _Bounds(source.name).check(len(objects), sizes)
             archive = ("archive", "--format=tar", commit, "--", pattern)
             packed = await git.run(*archive, directory=mirror)
         except SourceGitError as e:
@@ -133,13 +131,32 @@ class Trees:
             listed = await git.run("ls-tree", "-r", "-l", "-z", tree, directory=mirror)
         except SourceGitError as e:
             raise SandboxError(f"{name} is not a directory of the repository.", str(e)) from e
-        sizes = [line.split("\t")[0].split()[-1] for line in listed.split("\0") if line]
-        _Bounds(name).check(len(sizes), sum(int(size) for size in sizes if size.isdigit()))
+        await asyncio.to_thread(_check, _named(listed, ""), _Bounds(name))
         try:
             packed = await git.run("archive", "--format=tar", tree, directory=mirror)
         except SourceGitError as e:
             raise SandboxError(f"{name} could not be read.", str(e)) from e
         return await asyncio.to_thread(_read_archive, packed)
+
+
+def _named(listed: str, name: str) -> Iterator[str]:
+    """Yield the records of `git ls-tree -l -z` with a file name, or all of them without one."""
+    end = -1
+    while (end := listed.find(f"{name}\0", end + 1)) >= 0:
+        start = listed.rfind("\0", 0, end) + 1
+        if not name or listed[end - 1] in "\t/":
+            yield listed[start:end]
+        end += len(name)
+
+
+def _check(records: Iterable[str], bounds: _Bounds) -> int:
+    """Check the records as far as they are within the limits; return how many there are."""
+    count = total = 0
+    for count, record in enumerate(records, 1):
+        size = record.partition("\t")[0].split()[-1]
+        total += int(size) if size.isdigit() else 0
+        bounds.check(count, total)
+    return count
 
 
 def _key(url: str) -> str:
