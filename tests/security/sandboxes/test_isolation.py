@@ -9,16 +9,20 @@ import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.kernel import filter_program, find_hardening, landlock_version
+from quarterdeck.sandboxes.launch import LAUNCHER, LaunchSpec
 from quarterdeck.sandboxes.processes import sandbox_user
 from tests.sandboxes.conftest import Bench
 
@@ -143,6 +147,27 @@ async def test_nothing_of_the_kernel_is_reached_that_is_not_needed(walled, key):
 async def test_nothing_more_is_reached_without_bubblewrap(bare):
     """The names of the user's keys are seen then, and nothing reads them."""
     await check_reach(bare)
+
+
+SERIAL = f"import ctypes; print(ctypes.CDLL(None).syscall({KEYCTL}, 0, {SESSION}, 0))"
+
+
+@pytest.mark.usefixtures("key")
+def test_every_sandbox_has_a_session_keyring_of_its_own() -> None:
+    """Asked without the filter, which refuses the question."""
+    user = sandbox_user(None)
+    shown = [str(path) for path in needed_directories(Path("/nowhere"))]
+    drop = {"uid": user.uid, "gid": user.gid, "expose": shown} if user.drop else {}
+    spec = LaunchSpec([PYTHON, "-I", "-S", "-c", SERIAL], {}, "/", 1024, **drop)
+    launch = ["sh", "-c", 'exec 3>/dev/null; exec "$@"', "sh", PYTHON, "-I", "-S", str(LAUNCHER)]
+    done = [
+        subprocess.run(launch, input=json.dumps(asdict(spec)), capture_output=True, text=True)
+        for _ in range(2)
+    ]
+    own = ctypes.CDLL(None).syscall(KEYCTL, 0, SESSION, 0)
+    serials = [own, *(int(one.stdout or 0) for one in done)]
+    assert min(serials) > 0, [one.stderr for one in done]
+    assert len(set(serials)) == 3
 
 
 def own_score() -> int:
@@ -305,3 +330,77 @@ def test_the_filter_of_every_machine_is_well_formed():
                 assert all(index + 1 + jump < len(codes) for jump in jumps)
         assert codes[-1] == 0x06
     assert filter_program("sparc") is None
+
+
+EPERM, ENOSYS, UNSUPPORTED = errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT
+REFUSED: dict[str, tuple[int, tuple[int, ...]]] = {
+    "keyctl": (EPERM, (250, 288, 219, 311)),
+    "add_key": (EPERM, (248, 286, 217, 309)),
+    "request_key": (EPERM, (249, 287, 218, 310)),
+    "bpf": (EPERM, (321, 357, 280, 386)),
+    "perf_event_open": (EPERM, (298, 336, 241, 364)),
+    "userfaultfd": (EPERM, (323, 374, 282, 388)),
+    "kexec_load": (EPERM, (246, 283, 104, 347)),
+    "kexec_file_load": (EPERM, (320, -1, 294, 401)),
+    "init_module": (EPERM, (175, 128, 105, 128)),
+    "finit_module": (EPERM, (313, 350, 273, 379)),
+    "delete_module": (EPERM, (176, 129, 106, 129)),
+    "syslog": (EPERM, (103, 103, 116, 103)),
+    "open_by_handle_at": (EPERM, (304, 342, 265, 371)),
+    "io_uring_setup": (ENOSYS, (425,) * 4),
+    "io_uring_enter": (ENOSYS, (426,) * 4),
+    "io_uring_register": (ENOSYS, (427,) * 4),
+    "fsopen": (ENOSYS, (430,) * 4),
+    "fsconfig": (ENOSYS, (431,) * 4),
+    "fsmount": (ENOSYS, (432,) * 4),
+    "fspick": (ENOSYS, (433,) * 4),
+}
+"""By the kernel's tables of x86_64, i386, aarch64 and arm; -1: that one has no such call."""
+X86_64, I386, AARCH64, ARM, RISCV64 = 0xC000003E, 0x40000003, 0xC00000B7, 0x40000028, 0xC00000F3
+SOCKET, FCNTL = (41, 359, 198, 281), ((72,), (55, 221), (25,), (55, 221))
+WRITE = (1, 4, 64, 4)
+
+
+def answer(program: bytes, architecture: int, number: int, *arguments: int) -> int:
+    """Run the filter as the kernel does: the error of a call, 0 when it is allowed."""
+    data = struct.pack("=iIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments)))
+    value, place = 0, 0
+    while True:
+        code, then, otherwise, constant = struct.unpack_from("=HBBI", program, place * 8)
+        place += 1
+        if code == 0x20:
+            (value,) = struct.unpack_from("=I", data, constant)
+        elif code in (0x15, 0x35):
+            place += (
+                then if (value == constant if code == 0x15 else value >= constant) else otherwise
+            )
+        else:
+            assert code == 0x06
+            assert constant & 0xFFFF0000 in (0x7FFF0000, 0x00050000)
+            return constant & 0xFFFF if constant & 0xFFFF0000 == 0x00050000 else 0
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_filter_refuses_each_call_to_programs_of_each_kind(machine: str) -> None:
+    """Also those that cannot be tried here: of another machine, of 32 bits, of kernels without them."""
+    program = filter_program(machine)
+    assert program is not None
+    kinds = {X86_64: 0, I386: 1} if machine == "x86_64" else {AARCH64: 2, ARM: 3}
+    for architecture, column in kinds.items():
+        for name, (error, numbers) in REFUSED.items():
+            if numbers[column] >= 0:
+                assert answer(program, architecture, numbers[column]) == error, name
+        assert answer(program, architecture, WRITE[column]) == 0
+        # A family of sockets and a command of fcntl are 32 bits, whatever the register has above.
+        for above in (0, 1 << 32):
+            assert answer(program, architecture, SOCKET[column], 40 + above) == UNSUPPORTED
+            assert answer(program, architecture, SOCKET[column], 41 + above) == 0
+            for number in FCNTL[column]:
+                for command in (1024, 1040):
+                    assert answer(program, architecture, number, 3, command + above) == EPERM
+                assert answer(program, architecture, number, 3, 1025) == 0
+    for architecture in {X86_64, I386, AARCH64, ARM, RISCV64} - kinds.keys():
+        assert answer(program, architecture, 1) == ENOSYS
+    if machine == "x86_64":
+        assert answer(program, X86_64, 0x40000000) == ENOSYS  # x32
+        assert answer(program, X86_64, 0x40000000 - 1) == 0
