@@ -273,6 +273,12 @@ def test_the_unified_hierarchy(tmp_path, monkeypatch):
             "pids.max": "8192",
         }
         assert not (group / "memory.swap.max").exists()
+        (group / "memory.swap.max").write_text("max")  # as a kernel with swap has it
+        groups.enter("mark", "large")
+        assert (group / "memory.swap.max").read_text() == "0"
+        groups.enter("mark", None)  # a command in it, which changes no bounds
+        assert (group / "memory.max").read_text() == str(16 << 30)
+        (group / "memory.swap.max").unlink()
     # What systemd manages and did not delegate is left alone.
     (tmp_path / "absent").mkdir()
     assert find_groups(proc).missing == ["cpu", "memory", "pids"]

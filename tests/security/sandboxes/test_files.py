@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,38 @@ def test_the_walk_leaves_modes_as_they_were(tmp_path):
     (tmp_path / "tree/shut").chmod(0)
     remove_tree(tmp_path / "tree")
     assert not (tmp_path / "tree").exists()
+    assert (tmp_path / "outside/kept").read_text() == "mine"
+
+
+def test_a_directory_that_is_moved_meanwhile_leads_nowhere_else(tmp_path: Path) -> None:
+    """What is above it then is not of the tree."""
+    (tmp_path / "tree/one/two").mkdir(parents=True)
+    (tmp_path / "outside/one").mkdir(parents=True)
+    with pytest.raises(OSError, match="moved"):
+        for visit in walk(tmp_path / "tree"):
+            if isinstance(visit, Entered) and visit.path == "one/two":
+                (tmp_path / "tree/one/two").rename(tmp_path / "outside/two")
+    assert (tmp_path / "outside/one").is_dir()
+
+
+def test_a_directory_that_becomes_a_link_is_not_removed_through_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tree/below").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/kept").write_text("mine")
+    usual = os.stat
+
+    def look(path: Any, **named: Any) -> os.stat_result:
+        found = usual(path, **named)
+        if path == "below":
+            (tmp_path / "tree/below").rename(tmp_path / "moved")
+            (tmp_path / "tree/below").symlink_to(tmp_path / "outside")
+        return found
+
+    monkeypatch.setattr(os, "stat", look)
+    with pytest.raises(OSError, match="below"):
+        remove_tree(tmp_path / "tree")
     assert (tmp_path / "outside/kept").read_text() == "mine"
 
 

@@ -7,6 +7,7 @@ import ctypes
 import errno
 import json
 import os
+import resource
 import shutil
 import socket
 import struct
@@ -23,6 +24,7 @@ import pytest
 from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.kernel import filter_program, find_hardening, landlock_version
 from quarterdeck.sandboxes.launch import LAUNCHER, LaunchSpec
+from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.processes import sandbox_user
 from tests.sandboxes.conftest import Bench
 
@@ -149,25 +151,64 @@ async def test_nothing_more_is_reached_without_bubblewrap(bare):
     await check_reach(bare)
 
 
+CONFINED = """
+import json, os
+found = {}
+for name in filter(str.isdecimal, os.listdir("/proc")):
+    lines = open(f"/proc/{name}/status").read().splitlines()
+    status = dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)
+    found[name] = [status[field] for field in ("NoNewPrivs", "Seccomp", "CapEff", "CapPrm")]
+print(json.dumps(found))
+"""
+
+
+async def test_every_process_of_a_sandbox_is_restricted(walled: Bench) -> None:
+    """Also those that only wait: on kernels without Landlock, programs inside may trace them."""
+    workspace = await walled.started()
+    (places_of(walled.home, workspace).files / "confined.py").write_text(CONFINED)
+    found = json.loads(await walled.said(workspace, f"{PYTHON} confined.py"))
+    assert {"1", "2"} < found.keys()  # bubblewrap's own, and what waits for the engine
+    none = "0" * 16
+    wrong = {name: one for name, one in found.items() if one != ["1", "2", none, none]}
+    assert wrong == {}
+
+
+LIMITS = "import resource; print(*resource.getrlimit(resource.RLIMIT_CORE))"
 SERIAL = f"import ctypes; print(ctypes.CDLL(None).syscall({KEYCTL}, 0, {SESSION}, 0))"
+
+
+def launched(code: str, before: str = "") -> str:
+    """What a program prints that the launcher starts without a filter and without bubblewrap."""
+    user = sandbox_user(None)
+    shown = [str(path) for path in needed_directories(Path("/nowhere"))]
+    drop = {"uid": user.uid, "gid": user.gid, "expose": shown} if user.drop else {}
+    spec = LaunchSpec([PYTHON, "-I", "-S", "-c", code], {}, "/", 1024, **drop)
+    launcher = [PYTHON, "-I", "-S", str(LAUNCHER)]
+    done = subprocess.run(
+        ["sh", "-c", f'{before} exec 3>/dev/null; exec "$@"', "sh", *launcher],
+        input=json.dumps(asdict(spec)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 @pytest.mark.usefixtures("key")
 def test_every_sandbox_has_a_session_keyring_of_its_own() -> None:
     """Asked without the filter, which refuses the question."""
-    user = sandbox_user(None)
-    shown = [str(path) for path in needed_directories(Path("/nowhere"))]
-    drop = {"uid": user.uid, "gid": user.gid, "expose": shown} if user.drop else {}
-    spec = LaunchSpec([PYTHON, "-I", "-S", "-c", SERIAL], {}, "/", 1024, **drop)
-    launch = ["sh", "-c", 'exec 3>/dev/null; exec "$@"', "sh", PYTHON, "-I", "-S", str(LAUNCHER)]
-    done = [
-        subprocess.run(launch, input=json.dumps(asdict(spec)), capture_output=True, text=True)
-        for _ in range(2)
-    ]
     own = ctypes.CDLL(None).syscall(KEYCTL, 0, SESSION, 0)
-    serials = [own, *(int(one.stdout or 0) for one in done)]
-    assert min(serials) > 0, [one.stderr for one in done]
-    assert len(set(serials)) == 3
+    serials = {own, int(launched(SERIAL)), int(launched(SERIAL))}
+    assert min(serials) > 0
+    assert len(serials) == 3
+
+
+def test_no_core_is_dumped() -> None:
+    """Also where the service's own limit is another one."""
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    if hard == 0 and os.geteuid() != 0:
+        pytest.skip("the limit is 0 here, and only root may raise it")
+    assert launched(LIMITS, "ulimit -c unlimited || ulimit -c 1;") == "0 0"
 
 
 def own_score() -> int:
