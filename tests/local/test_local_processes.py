@@ -1,8 +1,11 @@
 """Processes that are ended with all that they started."""
 
 import asyncio
+import errno
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import pytest
 
 from quarterdeck.engine.git import GitError
 from quarterdeck.engine.git import run_git as run_in_engine
-from quarterdeck.local.processes import end_process, find, is_running
+from quarterdeck.local import processes
+from quarterdeck.local.processes import ProcessRef, end_process, find, is_running, send
 from quarterdeck.sandboxes.git import stream_process
 from quarterdeck.sandboxes.processes import wait_for_end
 from tests.support.git import make_repository
@@ -40,6 +44,51 @@ async def test_what_a_process_started_ends_with_it_but_not_what_has_a_session_of
         assert is_running(own)
     finally:
         os.kill(pids["own"], signal.SIGKILL)
+
+
+@pytest.fixture
+def bystander() -> Iterator[ProcessRef]:
+    """A program of the machine that nothing may end."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        ref = find(process.pid)
+        assert ref
+        yield ref
+        assert process.poll() is None
+        process.kill()
+
+
+def test_a_number_that_was_given_to_another_process_is_left_alone(
+    bystander: ProcessRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = ProcessRef(bystander.pid, bystander.started - 1)
+    assert not is_running(earlier)
+    send(earlier, signal.SIGKILL)
+
+    def no_handles(_: int) -> int:
+        raise OSError(errno.ENOSYS, "a kernel before 5.3")
+
+    monkeypatch.setattr(os, "pidfd_open", no_handles)
+    send(earlier, signal.SIGKILL)
+
+
+def test_a_number_that_is_given_to_another_process_between_look_and_signal_is_left_alone(
+    bystander: ProcessRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handle was opened before the look, so it is that of the process that was meant."""
+    with subprocess.Popen(["sleep", "600"]) as meant:
+        ref = find(meant.pid)
+        assert ref
+
+        def look(_: ProcessRef) -> bool:
+            meant.kill()
+            meant.wait()
+            # As if its number was the bystander's by now.
+            monkeypatch.setattr(os, "kill", lambda _, number: usual(bystander.pid, number))
+            return True
+
+        usual = os.kill
+        monkeypatch.setattr(processes, "is_running", look)
+        send(ref, signal.SIGKILL)
 
 
 async def test_a_time_limit_of_git_holds_when_what_it_started_goes_on(
