@@ -61,9 +61,10 @@ storm: .venv/.test
 soak: .venv/.test
 	$(BIN)/python -m tests.security.soak $(ARGS)
 
+# Built by the packages of the lock, not by what an index has at that moment.
 dist: .venv/.release
 	rm -f dist/quarterdeck-*
-	$(BIN)/python -m build
+	$(BIN)/python -m build --no-isolation
 	$(BIN)/twine check --strict dist/quarterdeck-*.whl dist/quarterdeck-*.tar.gz
 	$(BIN)/python .ci/sbom.py $(LOCK) dist
 	.ci/wheel dist/quarterdeck-*.whl

@@ -96,6 +96,13 @@ def test_a_target_works_below_a_directory_with_a_blank(
     assert again.returncode == 0 and "pip install" not in clone.called(), again.stderr
 
 
+def test_a_release_is_built_by_the_packages_of_the_lock(clone: Clone) -> None:
+    """With isolation `build` would install the newest hatchling of an index, without a hash."""
+    told = clone.make("--dry-run", "dist").stdout
+    assert "pip install --require-hashes --requirement requirements.lock" in told
+    assert "-m build --no-isolation" in told
+
+
 def test_clean_removes_the_virtual_environment_alone(clone: Clone) -> None:
     (clone.base / "kept").touch()
     assert clone.make("check").returncode == 0
