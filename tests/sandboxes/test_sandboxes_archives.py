@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes import layout
-from quarterdeck.sandboxes.archive.packing import pack, unpack
+from quarterdeck.sandboxes.archive.packing import DamagedError, pack, unpack
 from quarterdeck.sandboxes.errors import ArchiveError, SandboxError
 from quarterdeck.sandboxes.layout import Places, list_files, packed_file, packed_files, places_of
 from tests.support.installation import command_of, pids
@@ -331,6 +332,35 @@ async def test_attributes_of_any_name_are_kept(tmp_path: Path, name: bytes) -> N
     unpack(tmp_path / "archive", tmp_path / "new")
     assert os.listxattr(tmp_path / "new" / "file") == [os.fsdecode(name)]
     assert os.getxattr(tmp_path / "new" / "file", name) == b"value"
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "link", "hard link"])
+@pytest.mark.parametrize(
+    "name",
+    ["..", ".", "", "in/..", "../file", "/file", "out/file", "in/out/file", "no/file", "in//x"],
+)
+def test_nothing_is_unpacked_beside_the_tree(tmp_path: Path, name: str, kind: str) -> None:
+    """Not even by a link that the archive makes before."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    made = [("in", tarfile.DIRTYPE, ""), ("first", tarfile.REGTYPE, "")]
+    made += [("out", tarfile.SYMTYPE, str(outside)), ("in/out", tarfile.SYMTYPE, str(outside))]
+    if kind == "hard link":
+        made.append(("second", tarfile.LNKTYPE, name))
+    else:
+        types = {"file": tarfile.REGTYPE, "directory": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}
+        made.append((name, types[kind], "target"))
+    archive = tmp_path / "archive"
+    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as writer:
+        for member, type, target in made:
+            info = tarfile.TarInfo(member)
+            info.type, info.linkname, info.mode = type, target, 0o755
+            info.uid, info.gid = os.geteuid(), os.getegid()
+            info.pax_headers = {"mtime": "1.0"}
+            writer.addfile(info)
+    with pytest.raises(DamagedError, match="strange place"):
+        unpack(archive, tmp_path / "new")
+    assert list(outside.iterdir()) == []
 
 
 def test_an_archive_of_many_files_takes_little_memory(

@@ -117,6 +117,17 @@ def test_the_launcher_never_runs_anything_as_root(tmp_path):
 
 
 @only_root
+def test_a_right_of_root_that_stays_is_an_error() -> None:
+    """Where the service was started with the bit that keeps capabilities."""
+    code = (
+        "import ctypes; from quarterdeck.sandboxes.launcher import become\n"
+        f"ctypes.CDLL(None).prctl(8, 1, 0, 0, 0); become({SPARE_UID}, {SPARE_UID})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "root's rights could not be dropped" in done.stderr
+
+
+@only_root
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_program_that_runs_is_shown_beside_its_directory(tmp_path, order):
     """An interpreter is asked for by itself and lies in a directory that is shown whole."""

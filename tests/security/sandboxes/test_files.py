@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.sandboxes import processes
+from quarterdeck.sandboxes.archive.packing import PATH_LIMIT, pack
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.trees import Entered, open_below, remove_tree, walk
 
@@ -136,6 +138,41 @@ def test_a_directory_that_becomes_a_link_is_not_removed_through_it(
     with pytest.raises(OSError, match="below"):
         remove_tree(tmp_path / "tree")
     assert (tmp_path / "outside/kept").read_text() == "mine"
+
+
+def test_an_archive_has_no_path_of_any_length(tmp_path: Path) -> None:
+    """Each member names its own in full: without a bound an archive would grow with the square of the depth."""
+    top = tmp_path / "tree"
+    top.mkdir()
+    current = os.open(top, os.O_RDONLY)
+    for length in (*[254] * 255, 255, 255, 1):  # 64 KiB, and a directory below
+        os.mkdir("d" * length, dir_fd=current)
+        below = os.open("d" * length, os.O_RDONLY, dir_fd=current)
+        os.close(current)
+        current = below
+    os.close(current)
+    with pytest.raises(OSError, match="too long"):
+        pack(top, tmp_path / "archive", frozenset())
+    for visit in walk(top):
+        if isinstance(visit, Entered) and len(visit.path) == PATH_LIMIT:
+            os.rmdir("d", dir_fd=visit.descriptor)
+            break
+    pack(top, tmp_path / "again", frozenset())
+    remove_tree(top)
+
+
+def test_a_process_that_ends_while_it_is_recognized_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its number may by then be another's."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+
+        def is_marked(*_: object) -> bool:
+            process.kill()
+            return process.wait() != 0
+
+        monkeypatch.setattr(processes, "is_marked", is_marked)
+        assert processes.find_marked(process.pid, "mark") is None
 
 
 LISTEN = """

@@ -184,11 +184,13 @@ def launched(code: str, before: str = "") -> str:
     drop = {"uid": user.uid, "gid": user.gid, "expose": shown} if user.drop else {}
     spec = LaunchSpec([PYTHON, "-I", "-S", "-c", code], {}, "/", 1024, **drop)
     launcher = [PYTHON, "-I", "-S", str(LAUNCHER)]
+    groups = {"extra_groups": [4, 27]} if user.drop else {}
     done = subprocess.run(
         ["sh", "-c", f'{before} exec 3>/dev/null; exec "$@"', "sh", *launcher],
         input=json.dumps(asdict(spec)),
         capture_output=True,
         text=True,
+        **groups,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -203,12 +205,24 @@ def test_every_sandbox_has_a_session_keyring_of_its_own() -> None:
     assert len(serials) == 3
 
 
+def test_groups_of_root_are_left() -> None:
+    groups = launched("import os; print(os.getgroups())")
+    assert groups == ("[]" if sandbox_user(None).drop else str(os.getgroups()))
+
+
 def test_no_core_is_dumped() -> None:
     """Also where the service's own limit is another one."""
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     if hard == 0 and os.geteuid() != 0:
         pytest.skip("the limit is 0 here, and only root may raise it")
     assert launched(LIMITS, "ulimit -c unlimited || ulimit -c 1;") == "0 0"
+
+
+def test_files_are_not_made_for_everybody_and_a_high_score_stays_the_highest() -> None:
+    """Whatever the service itself was started with."""
+    assert launched("import os; print(oct(os.umask(0)))", "umask 0;") == "0o22"
+    score = "print(open('/proc/self/oom_score_adj').read())"
+    assert launched(score, "echo 700 >/proc/self/oom_score_adj;") == "1000"
 
 
 def own_score() -> int:
