@@ -120,7 +120,7 @@ def test_the_launcher_never_runs_anything_as_root(tmp_path):
 def test_a_right_of_root_that_stays_is_an_error() -> None:
     """Where the service was started with the bit that keeps capabilities."""
     code = (
-        "import ctypes; from quarterdeck.sandboxes.launcher import become\n"
+        "import ctypes, encodings.ascii; from quarterdeck.sandboxes.launcher import become\n"
         f"ctypes.CDLL(None).prctl(8, 1, 0, 0, 0); become({SPARE_UID}, {SPARE_UID})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
