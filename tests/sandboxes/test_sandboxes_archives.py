@@ -363,6 +363,20 @@ def test_nothing_is_unpacked_beside_the_tree(tmp_path: Path, name: str, kind: st
     assert list(outside.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, b"?"])
+def test_nothing_but_files_directories_links_and_pipes_is_unpacked(
+    tmp_path: Path, kind: bytes
+) -> None:
+    archive = tmp_path / "archive"
+    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as writer:
+        info = tarfile.TarInfo("device")
+        info.type, info.devmajor, info.devminor = kind, 1, 3
+        info.pax_headers = {"mtime": "1.0"}
+        writer.addfile(info)
+    with pytest.raises(DamagedError, match="not a file"):
+        unpack(archive, tmp_path / "new")
+
+
 def test_an_archive_of_many_files_takes_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
