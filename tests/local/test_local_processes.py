@@ -49,11 +49,14 @@ async def test_what_a_process_started_ends_with_it_but_not_what_has_a_session_of
 @pytest.fixture
 def bystander() -> Iterator[ProcessRef]:
     """A program of the machine that nothing may end."""
-    with subprocess.Popen(["sleep", "600"]) as process:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         ref = find(process.pid)
-        assert ref
+        assert ref and process.stdin and process.stdout
         yield ref
-        assert process.poll() is None
+        # It would not answer after a signal that is on its way.
+        process.stdin.write(b"alive\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"alive\n"
         process.kill()
 
 
