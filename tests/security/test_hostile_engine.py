@@ -16,7 +16,7 @@ import pytest
 
 from quarterdeck.engine import link as link_module
 from quarterdeck.engine.errors import EngineProtocolError
-from quarterdeck.engine.framing import VALUES_LIMIT, decode
+from quarterdeck.engine.framing import VALUES_LIMIT, LineReader, decode
 from quarterdeck.engine.link import UNREADABLE, EngineLink
 from quarterdeck.service import event_rows
 from quarterdeck.service.chats import history
@@ -55,7 +55,8 @@ async def test_the_queue_of_another_replica_is_neither_changed_nor_shown(world: 
     sent = [await world.send(victim, text) for text in ("wait", "one", "two")]
     chat_id, ids = sent[0]["chat_id"], [one["message_id"] for one in sent]
     canceled = (await world.send(victim, "canceled"))["message_id"]
-    await world.post(victim, f"/chats/{chat_id}/queue/cancel", {"message_id": canceled})
+    answer = await world.client.delete(f"/v1/replica/{victim}/chats/{chat_id}/queue/{canceled}")
+    assert answer.status_code == 200, answer.text
     before = await world.queue(victim, chat_id)
 
     def prepare(engine: Forged) -> None:
@@ -278,6 +279,19 @@ async def test_answers_of_another_shape(
 def peak() -> int:
     """The most memory that this process ever had, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+@pytest.mark.parametrize("ends", [b"", b"\n"])
+async def test_a_line_that_is_too_long_is_refused_though_it_arrives_at_once(ends: bytes) -> None:
+    for size in (10, 11):
+        reader = asyncio.StreamReader()
+        reader.feed_data(b"x" * size + ends + b"next\n")
+        lines = LineReader(reader, limit=10 if ends else 14)
+        if size == 10:
+            assert await lines.line() == b"x" * 10 + (b"" if ends else b"next")
+        else:
+            with pytest.raises(EngineProtocolError, match="longer than"):
+                await lines.line()
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{}", b'""', b'{"":[{}]}'])

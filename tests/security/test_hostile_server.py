@@ -25,7 +25,7 @@ from quarterdeck.client.errors import (
     ResponseError,
 )
 from quarterdeck.client.stream_events import ConnectionLost, Received
-from quarterdeck.wire.json_size import LARGEST_NUMBER
+from quarterdeck.wire.json_size import LARGEST_NUMBER, VALUES_LIMIT
 
 CHUNK = b"x" * (1 << 20)
 QUICK = Backoff(first=0.001, longest=0.002)
@@ -87,6 +87,24 @@ async def test_an_endless_answer_is_an_error_and_costs_little(case: int) -> None
             await client.replicas.list()
     assert "127.0.0.1" in error.value.message and error.value.next_step
     assert peak() - before < 320
+
+
+@pytest.mark.parametrize(
+    "encoding", ["br", "zstd", "gzip, br", "gzip, gzip", "gzip\nContent-Encoding: gzip"]
+)
+async def test_a_compression_that_was_not_asked_for_is_refused(encoding: str) -> None:
+    """Also a short one, and whatever the HTTP library could unpack."""
+    head = f"{JSON}\nContent-Encoding: {encoding}"
+    async with server(head, lambda: iter([gzip.compress(b"{}")])) as client:
+        with pytest.raises(ProtocolError, match="was not asked for"):
+            await client.replicas.list()
+
+
+async def test_an_answer_of_many_values_is_refused_before_it_is_read() -> None:
+    body = b'{"replicas":[' + b"{}," * VALUES_LIMIT + b"{}]}"
+    async with server(JSON, lambda: iter([body])) as client:
+        with pytest.raises(ProtocolError, match="too many values"):
+            await client.replicas.list()
 
 
 @asynccontextmanager

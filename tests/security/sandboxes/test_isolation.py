@@ -173,6 +173,27 @@ async def test_every_process_of_a_sandbox_is_restricted(walled: Bench) -> None:
     assert wrong == {}
 
 
+NAMESPACES = "cd /proc/self/ns; for name in cgroup ipc mnt pid user uts; do readlink $name; done"
+
+
+def own_namespaces() -> list[str]:
+    return subprocess.check_output(["sh", "-c", NAMESPACES], text=True).split()
+
+
+async def test_a_sandbox_has_namespaces_of_its_own(walled: Bench) -> None:
+    """But for the network and the time, which it shares."""
+    found = [own_namespaces()]
+    for _ in range(2):
+        found.append((await walled.said(await walled.started(), NAMESPACES)).split())
+    assert [len(one) for one in found] == [6, 6, 6]
+    assert len({name for one in found for name in one}) == 18
+
+
+@pytest.mark.skipif(not Path("/etc/ssl/private").is_dir(), reason="this machine keeps none there")
+async def test_private_keys_of_the_machine_are_not_shown(walled: Bench) -> None:
+    assert await walled.said(await walled.started(), "ls -A /etc/ssl/private") == ""
+
+
 LIMITS = "import resource; print(*resource.getrlimit(resource.RLIMIT_CORE))"
 SERIAL = f"import ctypes; print(ctypes.CDLL(None).syscall({KEYCTL}, 0, {SESSION}, 0))"
 
@@ -203,6 +224,12 @@ def test_every_sandbox_has_a_session_keyring_of_its_own() -> None:
     serials = {own, int(launched(SERIAL)), int(launched(SERIAL))}
     assert min(serials) > 0
     assert len(serials) == 3
+
+
+def test_descriptors_that_the_service_left_open_are_closed() -> None:
+    """As a shell or a library may leave them."""
+    said = launched("import os; print(sorted(os.listdir('/proc/self/fd')))", "exec 4</etc 9</etc;")
+    assert said == "['0', '1', '2', '3']"  # the last is the list's own
 
 
 def test_groups_of_root_are_left() -> None:
