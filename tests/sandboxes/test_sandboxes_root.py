@@ -17,7 +17,7 @@ from quarterdeck.sandboxes.interpreter import needed_directories
 from quarterdeck.sandboxes.launch import LAUNCHER
 from quarterdeck.sandboxes.launcher import closed_ancestor
 from quarterdeck.sandboxes.process import ProcessDriver
-from quarterdeck.sandboxes.processes import SPARE_UID, sandbox_user
+from quarterdeck.sandboxes.processes import SPARE_UID, _system_entries, sandbox_user
 
 ROOT = Path(__file__).parents[2]
 AGAIN = "QD_TESTS_AS_A_USER"
@@ -230,6 +230,20 @@ def _launch(
     return subprocess.run(
         ["sh", "-c", launcher], input=json.dumps(spec), capture_output=True, text=True
     )
+
+
+def test_users_of_the_machine_are_not_listed_inside(tmp_path: Path) -> None:
+    """Only those that programs expect, without the user who is inside, and without members of groups."""
+    listed = tmp_path / "listed"
+    names = ("root:x:0:0:root:/root:/bin/sh", "games:x:999:9::/:/bin/sh", "ann:x:1000:1000:Ann::")
+    listed.write_text("\n".join([*names, "nobody:x:65534:65534:::", "own:x:500:5:::", "odd:x", ""]))
+    assert [line.partition(":")[0] for line in _system_entries(listed, 500)] == [
+        "root",
+        "games",
+        "nobody",
+    ]
+    listed.write_text("adm:secret:4:ann,bob\nann:x:1000:\n")
+    assert _system_entries(listed, 500) == ["adm:secret:4:"]
 
 
 async def test_the_user_inside_is_told(home):

@@ -364,6 +364,41 @@ async def test_unread_entries_and_frames_are_bounded_in_bytes(
         await link.close()
 
 
+@pytest.mark.parametrize("unit", ["lines", "bytes"])
+async def test_a_link_is_not_read_faster_than_its_rates(
+    monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    """Of lines and of bytes: an engine that exceeds one of both waits."""
+    per_second = {"lines": link_module.LINES_PER_SECOND, "bytes": link_module.BYTES_PER_SECOND}
+    counted: list[float] = []
+
+    def delay(rate: Any, amount: float) -> float:
+        if rate._per_second != per_second[unit]:
+            return 0.0
+        counted.append(amount)
+        return 3600.0 if len(counted) == 4 else 0.0
+
+    monkeypatch.setattr(link_module._Rate, "delay", delay)
+    entries = [journal(n, "x", text="y" * n) for n in range(1, 11)]
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        engine = Forged(str(uuid4()), 0)
+        engine.sends = entries
+        await engine.serve(reader, writer)
+
+    server = await asyncio.start_server(flood, "127.0.0.1", 0)
+    async with server:
+        streams = await asyncio.open_connection(*server.sockets[0].getsockname())
+        link = await EngineLink.open(*streams, "x", after=0)
+        await eventually(lambda: len(counted) == 4)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        taken = await link.journal_batch(512)
+        await link.close()
+    assert [entry.index for entry in taken] == [1, 2, 3]  # the first line is the answer of `open`
+    assert counted[1:] == ([1, 1, 1] if unit == "lines" else [len(one) - 1 for one in entries[:3]])
+
+
 async def test_long_events_are_read_a_few_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,8 +13,11 @@ from sqlalchemy import text
 
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.errors import ApiError
 from quarterdeck.service.identity import tokens
+from quarterdeck.service.identity.authentication import Authenticator, CallerHeaders
 from quarterdeck.service.identity.service import INSIDE, OWNER
+from quarterdeck.service.routing import Access, FoundRoute
 from quarterdeck.service.start import build_service
 from quarterdeck.wire.errors import ErrorCode
 from tests.service.access import ACCESS, CALLERS, NOBODIES, PASS, RULES, written
@@ -288,6 +291,23 @@ async def test_an_engine_gets_at_its_own_workspace_only(
     own = shown["engine"]
     for path in (f"/v1/workspaces/{own['X-Workspace-Id']}/previews", "/v1/replica"):
         assert outcome(await ask(client, "GET", path, own)) == "UNAUTHORIZED"
+
+
+async def test_a_route_of_replicas_that_takes_engines_takes_the_replicas_own(
+    context: ServiceContext, shown: dict[str, Headers]
+) -> None:
+    """There is none yet: whoever adds one need not think of this."""
+    own = shown["engine"]["X-Workspace-Id"]
+    authenticator = Authenticator(context)
+    for inside in (True, False):
+        headers = CallerHeaders(SECRET, workspace=own, inside=inside)
+        for id, admitted in ((own, True), (own.upper(), True), (str(uuid4()), False)):
+            route = FoundRoute(scope={"path_params": {"id": id}}, access=Access(engines=True))
+            if admitted:
+                assert (await authenticator.caller_of(headers, route)).workspace_id == own
+            else:
+                with pytest.raises(ApiError, match="does not open this"):
+                    await authenticator.caller_of(headers, route)
 
 
 async def made(client: httpx.AsyncClient, path: str, body: dict[str, Any], kind: str) -> str:
