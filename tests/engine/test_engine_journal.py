@@ -133,6 +133,10 @@ async def test_lines_are_told_at_start_and_notes_stay_private(tmp_path: Path):
     await again.close()
 
 
+def test_the_jump_is_above_all_that_a_crash_may_have_lost() -> None:
+    assert INDEX_JUMP > journal_module.UNSYNCED_ENTRIES > journal_module.RELAXED_ENTRIES
+
+
 async def test_numbers_jump_after_another_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(journal_module, "boot_id", lambda: "first")
     journal = await Journal.open(tmp_path, ignore)

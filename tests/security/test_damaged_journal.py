@@ -1,6 +1,7 @@
 """A journal that a disk or a person has damaged: what can be read is read, nothing comes twice."""
 
 import json
+import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -121,6 +122,23 @@ def test_what_is_kept(
     file.close()
     assert (len(entries), file.lost) == (kept, lost)
     assert path.with_suffix(".damaged").exists() == bool(lost)
+
+
+def test_the_largest_number_is_the_last_that_counts(tmp_path: Path) -> None:
+    """A larger one at the end would leave none for the entries that follow."""
+    path = tmp_path / FILE_NAME
+    line = b'{"index":%d,"ts":"x","type":"y","payload":{}}\n'
+    path.write_bytes(line % 1 + line % LARGEST_INDEX + line % (LARGEST_INDEX + 1))
+    file, entries = opened(path)
+    file.close()
+    assert (len(entries), file.lost, file.last_index) == (2, 1, LARGEST_INDEX)
+
+
+def test_a_pipe_in_the_place_of_a_journal_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="Not a file"):
+        opened(path)
 
 
 async def test_numbers_stay_below_the_largest(tmp_path: Path) -> None:

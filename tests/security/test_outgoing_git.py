@@ -180,6 +180,10 @@ async def test_no_form_of_a_private_address_is_connected_to(
     for url in (f"ssh://git@127.1:{served.port}/shop.git", "git@127.0.0.1:shop.git"):
         with pytest.raises(NotARepositoryError, match="may not be reached"):
             await driver.connect_repository("ssh", url, private=False)
+    # A helper of git's by name, of whatever address follows.
+    for helper in ("ext", "http", "https", "ssh"):
+        with pytest.raises(NotARepositoryError, match="not supported"):
+            await driver.connect_repository("helper", f"{helper}::{served.url()}")
     for scheme in ("git", "ext", "ftp", "gopher"):
         with pytest.raises(NotARepositoryError, match="not supported"):
             await driver.connect_repository("other", f"{scheme}://127.0.0.1/x")
