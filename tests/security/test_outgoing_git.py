@@ -180,6 +180,9 @@ async def test_no_form_of_a_private_address_is_connected_to(
     for url in (f"ssh://git@127.1:{served.port}/shop.git", "git@127.0.0.1:shop.git"):
         with pytest.raises(NotARepositoryError, match="may not be reached"):
             await driver.connect_repository("ssh", url, private=False)
+    for url in ("-oProxyCommand=x:y", "--upload-pack=x:y", "-c", " -x:y"):  # git would read options
+        with pytest.raises(NotARepositoryError, match="neither a path nor a git URL"):
+            await driver.connect_repository("option", url)
     # A helper of git's by name, of whatever address follows.
     for helper in ("ext", "http", "https", "ssh"):
         with pytest.raises(NotARepositoryError, match="not supported"):
