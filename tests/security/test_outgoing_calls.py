@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import gzip
+import os
 import socket
+import subprocess
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -20,7 +22,7 @@ from quarterdeck.service.hosts.api import HostApis, retry_after_seconds
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings
 from quarterdeck.service.http_client import open_client
 from quarterdeck.service.identity.tokens import KeySet
-from quarterdeck.service.notifications import notifier
+from quarterdeck.service.notifications import confinement, notifier
 from quarterdeck.service.notifications.notifier import Notice, is_target, send
 from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
 from quarterdeck.service.notifications.targets import PRIVATE, open_guarded_client
@@ -146,6 +148,86 @@ async def test_a_notification_reads_no_files(listener: Listener, tmp_path: Path)
         send, f"workflows://{host}/WORKFLOWID/SIGNATURE/?template={secret}", NOTICE, True
     )
     assert "hush-4711" not in "".join(listener.requests)
+
+
+def unix_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(path))
+
+
+def datagram(host: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as caller:
+        caller.sendto(b"x", (host, 514))
+
+
+async def test_what_a_library_may_not_do_is_an_error(tmp_path: Path) -> None:
+    """In the thread that sends a notification, and only there."""
+    secret = tmp_path / "secret"
+    secret.write_text("hush")
+    link = tmp_path / "link"
+    link.symlink_to(secret)
+    refused: list[tuple[Callable[[], object], str]] = [
+        (secret.read_text, "does not read"),
+        (link.read_text, "does not read"),
+        (lambda: os.open(secret, os.O_RDONLY), "does not read"),
+        (lambda: os.open(confinement.__file__, os.O_RDWR), "does not read"),
+        (lambda: subprocess.Popen(["true"]), "starts no programs"),
+        (lambda: os.system("true"), "starts no programs"),
+        (lambda: os.posix_spawn("/bin/true", ["true"], {}), "starts no programs"),
+        (lambda: unix_socket(tmp_path / "x"), "only to addresses of the network"),
+        (lambda: datagram("169.254.169.254"), "no call may reach"),
+        (lambda: datagram("10.1.2.3"), "is a private address"),
+    ]
+
+    def within(act: Callable[[], object]) -> object:
+        with confinement.confined(private=False, seconds=20):
+            return act()
+
+    for act, reason in refused:
+        with pytest.raises(OSError, match=reason):
+            await asyncio.to_thread(within, act)
+    assert "confined" in str(await asyncio.to_thread(within, Path(confinement.__file__).read_text))
+    assert await asyncio.to_thread(secret.read_text) == "hush"
+
+
+async def test_what_a_proxy_is_asked_for_is_judged_as_far_as_it_is_an_address(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{listener.port}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with open_guarded_client(10) as client:
+        for host, private in (
+            ("10.1.2.3", False),
+            ("0x0a010203", False),
+            ("169.254.169.254", True),
+            ("2852039166", True),
+        ):
+            with pytest.raises(httpx.ConnectError):
+                await client.get(f"http://{host}/", extensions={PRIVATE: private})
+        assert not listener.requests
+        assert (await client.get("http://93.184.215.14/")).status_code == 200
+        assert listener.requests[0].startswith("GET http://93.184.215.14/ ")
+
+
+async def test_no_connection_is_used_for_a_second_call(names: dict[str, str]) -> None:
+    """With TLS its certificate would be that of another name at the same address."""
+    names |= {"one.invalid": "127.0.0.1", "two.invalid": "127.0.0.1"}
+    connections: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(0)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with open_guarded_client(10) as client:
+            for host in ("one.invalid", "two.invalid", "127.0.0.1"):
+                url = f"http://{host}:{port}/"
+                assert (await client.get(url, extensions={PRIVATE: True})).status_code == 200
+        assert len(connections) == 3
 
 
 class Talker:
