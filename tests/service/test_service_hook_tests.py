@@ -8,10 +8,10 @@ import pytest
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.hooks import follow_test
+from quarterdeck.service.environments.rows import add_hook_log
 from quarterdeck.service.environments.setup import TESTED
 from quarterdeck.service.event_rows import NewEvent, StoredEvent
 from quarterdeck.service.fleet.fleet import Fleet
-from quarterdeck.service.replicas.rows import add_hook_log
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from quarterdeck.service.chats.rows import (
     MessageState,
     add_chat,
     change_chat,
+    count_chats,
     find_chat,
     keep_settings,
     move_message,
@@ -32,17 +33,18 @@ from quarterdeck.service.chats.rows import (
 )
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import chats
+from quarterdeck.service.environments.rows import add_hook_log
 from quarterdeck.service.errors import StorageError, UnknownWorkspaceError
 from quarterdeck.service.event_log import EventLog, LogWriter
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.formats import moment_text, storable_json
 from quarterdeck.service.replicas.rows import (
-    add_hook_log,
     change_workspace,
     journal_index_of,
     keep_journal_index,
     keep_pull_requests,
 )
+from quarterdeck.service.reports import bounded
 from quarterdeck.wire.chats import EventChat
 from quarterdeck.wire.engine import JournalEntry
 from quarterdeck.wire.events import (
@@ -58,9 +60,14 @@ from quarterdeck.wire.events import (
     TurnStarted,
 )
 from quarterdeck.wire.git_state import ReposChanged
-from quarterdeck.wire.setup import HookLog
+from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT, HookKind, HookLog
 
 TITLE_LENGTH = 100
+MOST_CHATS, MOST_STORED_CHATS = 1_000, 10_000
+"""Chats of a replica up to which its engine may add more; the second number counts deleted ones too."""
+HOOK_NAME_LIMIT, HOOK_SCRIPT_LIMIT, HOOK_COMMANDS = 300, 65_536, 64
+"""Characters of a hook's name and of its script, and number of its commands, that a log keeps."""
+_HOOK_KINDS = frozenset(HookKind)
 HOOK_LOG = "log"
 """Field of `hooks.status` with a hook's log, between the engine and the service only."""
 _KEPT: dict[str, tuple[str, ...]] = {
@@ -78,6 +85,7 @@ def project(
 ) -> dict[str, Any]:
     """Apply entries to chats and messages; return the workspace's columns to set."""
     columns: dict[str, Any] = {}
+    room = _Room(connection, workspace_id)
     for entry in entries:
         match _payload(entry):
             case EngineReady(version=version):
@@ -87,7 +95,7 @@ def project(
                     [repo.model_dump(mode="json") for repo in repos]
                 )
             case ChatChanged() as changed:
-                _keep_chat(connection, workspace_id, changed.chat)
+                _keep_chat(connection, workspace_id, changed.chat, room)
                 _keep_queue(connection, workspace_id, changed)
                 _keep_models(connection, workspace_id, changed, entry)
             case ChatDeleted(chat_id=id):
@@ -143,7 +151,7 @@ def _payload(entry: JournalEntry) -> Payload | None:
 
 
 def _hook_log(entry: JournalEntry) -> dict[str, Any] | None:
-    """Return the run of a hook that an entry of the hooks carries.
+    """Return the run of a hook that an entry of the hooks carries; None for one of another kind.
 
     Raises:
         ValidationError: it has another shape.
@@ -152,7 +160,18 @@ def _hook_log(entry: JournalEntry) -> dict[str, Any] | None:
     if log is None:
         return None
     read = HookLog.model_validate(storable_json(log))
-    return read.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if read.hook_type not in _HOOK_KINDS:
+        return None
+    read.output_truncated = read.output_truncated or len(read.output) > HOOK_OUTPUT_LIMIT
+    read.output = read.output[-HOOK_OUTPUT_LIMIT:]
+    read.hook_name = read.hook_name[:HOOK_NAME_LIMIT]
+    if read.hook_script is not None:
+        read.hook_script = read.hook_script[:HOOK_SCRIPT_LIMIT]
+    if read.hook_commands is not None:
+        shown = read.hook_commands[:HOOK_COMMANDS]
+        read.hook_commands = [text[: HOOK_SCRIPT_LIMIT // HOOK_COMMANDS] for text in shown]
+    known = set(HookLog.model_fields)
+    return read.model_dump(mode="json", by_alias=True, exclude_unset=True, include=known)
 
 
 def is_readable(entry: JournalEntry) -> bool:
@@ -170,7 +189,24 @@ def is_readable(entry: JournalEntry) -> bool:
     return True
 
 
-def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> None:
+class _Room:
+    """How many chats an engine may still add: its own record is all that bounds it."""
+
+    def __init__(self, connection: Connection, workspace_id: str) -> None:
+        self._connection = connection
+        self._workspace_id = workspace_id
+        self._left: int | None = None
+
+    def take(self) -> bool:
+        """Count one more; False when there is no room."""
+        if self._left is None:
+            shown, stored = count_chats(self._connection, self._workspace_id)
+            self._left = min(MOST_CHATS - shown, MOST_STORED_CHATS - stored)
+        self._left -= 1
+        return self._left >= 0
+
+
+def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat, room: _Room) -> None:
     values = {
         "title": chat.title and chat.title[:TITLE_LENGTH],
         "processing": chat.processing,
@@ -187,6 +223,9 @@ def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> No
         return
     if _is_elsewhere(connection, chat_id):
         return  # an engine can change only its own rows
+    if not room.take():
+        log.warning("An engine has more chats than are kept: %s", workspace_id)
+        return
     parent = chat.parent_chat_id and str(chat.parent_chat_id)
     if parent and find_chat(connection, workspace_id, parent) is None:
         parent = None
@@ -202,7 +241,9 @@ def _keep_chat(connection: Connection, workspace_id: str, chat: EventChat) -> No
 
 
 def _json_of(value: BaseModel | None) -> str | None:
-    return None if value is None else value.model_dump_json(by_alias=False)
+    if value is None:
+        return None
+    return value.model_dump_json(by_alias=False, include=set(type(value).model_fields))
 
 
 def _keep_queue(connection: Connection, workspace_id: str, changed: ChatChanged) -> None:
@@ -261,12 +302,13 @@ async def relay(
     earlier, reported = link.hello.last_index, False
     while batch := await link.journal_batch(BATCH):
         readable: list[JournalEntry] = []
-        for entry in batch:
-            if is_readable(entry):
+        for received in batch:
+            entry = bounded(received)
+            if entry is not None and is_readable(entry):
                 readable.append(entry)
-            elif not reported or entry is batch[-1]:  # the last one notes how far it was read
-                log.error("Entry %d of %s has an unknown shape.", entry.index, workspace_id)
-                readable.append(unreadable(entry.index))
+            elif not reported or received is batch[-1]:  # the last one notes how far it was read
+                log.error("Entry %d of %s has an unknown shape.", received.index, workspace_id)
+                readable.append(unreadable(received.index))
                 reported = True
         await retry_until_stored(
             partial(_store, event_log, workspace_id, readable, earlier), failed

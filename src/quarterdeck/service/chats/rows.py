@@ -94,6 +94,15 @@ def list_chats(connection: Connection, workspace_id: str) -> list[Chat]:
     return [_as_chat(row) for row in rows]
 
 
+def count_chats(connection: Connection, workspace_id: str) -> tuple[int, int]:
+    """Return how many chats a workspace has, and how many with its deleted ones."""
+    statement = select(func.count().filter(chats.c.deletion.is_(None)), func.count()).where(
+        chats.c.workspace_id == workspace_id
+    )
+    shown, stored = connection.execute(statement).one()
+    return shown, stored
+
+
 def change_chat(connection: Connection, workspace_id: str, chat_id: str, **values: Any) -> bool:
     """Set columns of a chat; False when the workspace has no such chat."""
     statement = (

@@ -9,7 +9,12 @@ from uuid import uuid4
 from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.environments.rows import active_hook, drop_active_hook, save_hook
+from quarterdeck.service.environments.rows import (
+    active_hook,
+    drop_active_hook,
+    list_hook_logs,
+    save_hook,
+)
 from quarterdeck.service.environments.service import reach, reach_to_change, repositories_for
 from quarterdeck.service.environments.setup import TESTED, Trial
 from quarterdeck.service.environments.warm_pool_rows import (
@@ -25,7 +30,7 @@ from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import append_status_event
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller
-from quarterdeck.service.replicas.rows import add_workspace, find_workspace, list_hook_logs
+from quarterdeck.service.replicas.rows import add_workspace, find_workspace
 from quarterdeck.service.streams import PING
 from quarterdeck.wire.environment_parts import (
     EnvironmentHook,

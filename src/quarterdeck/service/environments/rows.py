@@ -1,7 +1,7 @@
 """Rows of environments and their parts."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, overload
 from uuid import uuid4
@@ -29,6 +29,7 @@ from quarterdeck.service.db.tables import (
     environment_skills,
     environment_variables,
     environments,
+    hook_logs,
     workspaces,
 )
 from quarterdeck.service.environments.warm_pool_rows import environment_changed
@@ -448,3 +449,45 @@ def as_columns(values: dict[str, Any]) -> dict[str, Any]:
 def unique(rules: Iterable[PermissionRule]) -> list[PermissionRule]:
     """Return the rules in order, each once."""
     return list({(rule.action, rule.pattern): rule for rule in rules}.values())
+
+
+MOST_HOOK_LOGS = 100
+"""How many of the newest runs of each kind of hook are kept."""
+
+
+def add_hook_log(connection: Connection, workspace_id: str, log: Mapping[str, Any]) -> None:
+    """Store one run of a hook, as the engine reported it, and forget the oldest of many."""
+    kind = str(log.get("hookType", ""))[:16]
+    newest = connection.execute(
+        select(func.max(hook_logs.c.position)).where(hook_logs.c.workspace_id == workspace_id)
+    ).scalar()
+    connection.execute(
+        insert(hook_logs).values(
+            id=str(uuid4()),
+            workspace_id=workspace_id,
+            position=(newest or 0) + 1,
+            kind=kind,
+            log_json=json.dumps(log),
+            executed_at=str(log.get("executedAt", ""))[:32],
+        )
+    )
+    of_kind = (hook_logs.c.workspace_id == workspace_id, hook_logs.c.kind == kind)
+    last_kept = (
+        select(hook_logs.c.position)
+        .where(*of_kind)
+        .order_by(hook_logs.c.position.desc())
+        .offset(MOST_HOOK_LOGS - 1)
+        .limit(1)
+        .scalar_subquery()
+    )
+    connection.execute(delete(hook_logs).where(*of_kind, hook_logs.c.position < last_kept))
+
+
+def list_hook_logs(connection: Connection, workspace_id: str) -> list[dict[str, Any]]:
+    """Return every run of a hook, oldest first."""
+    statement = (
+        select(hook_logs.c.log_json)
+        .where(hook_logs.c.workspace_id == workspace_id)
+        .order_by(hook_logs.c.position)
+    )
+    return [json.loads(text) for text in connection.execute(statement).scalars()]

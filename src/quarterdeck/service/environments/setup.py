@@ -20,12 +20,19 @@ from quarterdeck.service.db.tables import (
     environment_skills,
     environment_variables,
 )
-from quarterdeck.service.environments.rows import Layer, active_hook, decided, layers_of, list_parts
+from quarterdeck.service.environments.rows import (
+    Layer,
+    active_hook,
+    decided,
+    layers_of,
+    list_hook_logs,
+    list_parts,
+)
 from quarterdeck.service.environments.warm_pool_rows import WarmState
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.first_start import is_owner
 from quarterdeck.service.formats import moment_text
-from quarterdeck.service.replicas.rows import WorkspaceRow, list_hook_logs
+from quarterdeck.service.replicas.rows import WorkspaceRow
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.environment_parts import RESERVED_KEYS
 from quarterdeck.wire.errors import ErrorCode

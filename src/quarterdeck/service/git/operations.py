@@ -31,6 +31,7 @@ from quarterdeck.service.replicas.rows import (
     keep_pull_requests,
     seen_repositories,
 )
+from quarterdeck.service.reports import bounded_json
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.git import (
@@ -489,7 +490,8 @@ class GitOperations:
         call = GitCall(
             operation="look", repositories=inside.repositories, hooks_completed=completed
         )
-        seen = await inside.call(call, ReposChanged)
+        told = await inside.call(call, ReposChanged)
+        seen = ReposChanged.model_validate(bounded_json(told.model_dump(mode="json")))
         id = self._row.id
         await self._context.event_log.write(lambda writer: store_repositories(writer, id, seen))
         return seen.repos

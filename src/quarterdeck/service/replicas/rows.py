@@ -2,11 +2,10 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import (
     ColumnElement,
@@ -23,7 +22,7 @@ from sqlalchemy import (
 
 from quarterdeck.sandboxes.port import PROCESS, UncommittedCommit
 from quarterdeck.service.chats.rows import UNFINISHED, MessageState
-from quarterdeck.service.db.tables import chats, hook_logs, messages, settings, workspaces
+from quarterdeck.service.db.tables import chats, messages, settings, workspaces
 from quarterdeck.service.db.tables import uncommitted_changes as table
 from quarterdeck.wire.chats import GoalStatus
 from quarterdeck.wire.git_state import EventRepository
@@ -496,33 +495,6 @@ def _chats_work(connection: Connection, workspace_id: str, held_back: Collection
     )
 
 
-def add_hook_log(connection: Connection, workspace_id: str, log: Mapping[str, Any]) -> None:
-    """Store one run of a hook, as the engine reported it."""
-    newest = connection.execute(
-        select(func.max(hook_logs.c.position)).where(hook_logs.c.workspace_id == workspace_id)
-    ).scalar()
-    connection.execute(
-        insert(hook_logs).values(
-            id=str(uuid4()),
-            workspace_id=workspace_id,
-            position=(newest or 0) + 1,
-            kind=str(log.get("hookType", ""))[:16],
-            log_json=json.dumps(log),
-            executed_at=str(log.get("executedAt", ""))[:32],
-        )
-    )
-
-
-def list_hook_logs(connection: Connection, workspace_id: str) -> list[dict[str, Any]]:
-    """Return every run of a hook, oldest first."""
-    statement = (
-        select(hook_logs.c.log_json)
-        .where(hook_logs.c.workspace_id == workspace_id)
-        .order_by(hook_logs.c.position)
-    )
-    return [json.loads(text) for text in connection.execute(statement).scalars()]
-
-
 PREFIX = "qd/"
 
 _REFUSED = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//+")
@@ -541,8 +513,10 @@ def _part(text: str) -> str:
     return text.removesuffix(".lock") + "-lock" if text.endswith(".lock") else text
 
 
-MOST_PULL_REQUESTS = 50
-"""How many of the newest pull requests of a repository are kept."""
+MOST_PULL_REQUESTS, MOST_TOGETHER = 50, 200
+"""How many of the newest pull requests of a repository are kept, and of all together."""
+PAGE_LIMIT = 1_000
+"""Characters of the address of a pull request; a longer one is left out."""
 
 _NUMBER = re.compile(r"/([0-9]{1,10})/?$")
 
@@ -585,9 +559,12 @@ def keep_pull_requests(
         if row
         else {}
     )
+    left = MOST_TOGETHER
     for repository in repositories:
         both = dict.fromkeys((*known.get(repository.name, ()), *repository.pr_urls))
-        repository.pr_urls = list(both)[-MOST_PULL_REQUESTS:]
+        urls = [url for url in both if len(url) <= PAGE_LIMIT]
+        repository.pr_urls = urls[-min(MOST_PULL_REQUESTS, left) :] if left else []
+        left -= len(repository.pr_urls)
 
 
 def pull_requests_of(seen: EventRepository) -> list[PullRequest]:

@@ -1,0 +1,137 @@
+"""What an engine reports is bounded before it becomes a row or part of an answer."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import func, select
+
+from quarterdeck.service import relay
+from quarterdeck.service.db.tables import hook_logs, workspaces
+from quarterdeck.service.environments import rows as environment_rows
+from quarterdeck.service.replicas.rows import MOST_PULL_REQUESTS, MOST_TOGETHER
+from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT
+from tests.fleet.conftest import World
+from tests.security.forged_engine import Forged, chat, forged, journal
+from tests.security.test_hostile_engine import LOG, errors, marked
+
+pytestmark = pytest.mark.one_database
+
+LONG = "x" * 1_000_000
+
+
+async def report(world: World, made: str, *entries: tuple[str, dict[str, Any]]) -> None:
+    """Let an engine report these entries, and wait until they are stored."""
+
+    number = 0
+
+    def prepare(engine: Forged) -> None:
+        nonlocal number
+        at, number = engine.last, engine.last + len(entries) + 1
+        engine.sends = [
+            journal(at + n, type, **payload) for n, (type, payload) in enumerate(entries, 1)
+        ]
+        engine.sends.append(journal(number, "mark", n=number))
+
+    async with forged(world, made, prepare):
+        await marked(world, made, number)
+
+
+async def test_a_report_of_repositories_is_cut(world: World) -> None:
+    made = await world.create()
+    repositories = [
+        {
+            "name": f"{number}{LONG[:10_000]}",
+            "path": f"/{LONG[:100_000]}",
+            "currentBranch": LONG[:10_000],
+            "base_branch": LONG[:10_000],
+            "prUrls": [f"https://host/{number}/pull/{one}" for one in range(100)]
+            + [f"https://host/{LONG[:5_000]}/pull/1"],
+            "conflicts": ["c" * 10] * 2_000 if number == 0 else [],
+            "extra": {str(one): "x" * 10 for one in range(1_000)},
+        }
+        for number in range(150)
+    ]
+    await report(world, made, ("repo.status.changed", {"repos": repositories}))
+    statuses = (await world.get(made))["repository_statuses"]
+    assert len(statuses) == 100
+    first = statuses[0]
+    assert len(first["repository"]) == 200 and len(first["branch"]) == 4_096
+    assert len(first["base_branch"]) == 4_096 and len(first["conflicts"]) == 1_000
+    assert [len(one["pr_urls"]) for one in statuses[:5]] == [MOST_PULL_REQUESTS] * 4 + [0]
+    assert first["pr_urls"][-1] == "https://host/0/pull/99"
+    urls = [url for one in statuses for url in one["pr_urls"]]
+    assert len(urls) == MOST_TOGETHER and max(map(len, urls)) < 100
+    (event,) = [
+        one for one in await world.events(made, "repo.status.changed") if len(one["repos"]) == 100
+    ]
+    assert len(event["repos"][0]["path"]) == 4_096
+    stored = select(func.length(workspaces.c.repository_statuses_json)).filter_by(id=made)
+    size = await world.context.database.read(lambda c: c.execute(stored).scalar_one())
+    assert size < 4 << 20
+
+
+async def test_a_report_that_is_too_long_even_when_cut_is_left_out(world: World) -> None:
+    made = await world.create()
+    before = (await world.get(made))["repository_statuses"]
+    files = ["x" * 4_000] * 1_000
+    repositories = [{"name": str(one), "path": "/", "conflicts": files} for one in range(5)]
+    await report(world, made, ("repo.status.changed", {"repos": repositories}))
+    assert (await world.get(made))["repository_statuses"] == before
+    assert len(await errors(world, made)) == 1
+
+
+async def test_chats_of_an_engine_are_bounded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "MOST_CHATS", 5)
+    monkeypatch.setattr(relay, "MOST_STORED_CHATS", 7)
+    made = await world.create()
+    (own,) = [one["id"] for one in (await world.get(made))["chats"]]
+    setting = {"id": "i" * 300, "name": LONG, "more": LONG}
+    values = {"title": LONG, "lastMessageText": LONG, "last_message_text": LONG, "model": setting}
+    goal = {"objective": LONG, "status": "active", "more": LONG}
+    extra = [str(uuid4()) for _ in range(8)]
+    await report(
+        world,
+        made,
+        *(("chat.created", {"chat": chat(str(uuid4()), **values, goal=goal)}) for _ in range(3)),
+        *(
+            entry
+            for id in extra
+            for entry in (("chat.created", {"chat": chat(id)}), ("chat.deleted", {"chatId": id}))
+        ),
+        ("chat.updated", {"chat": chat(own, **values)}),
+    )
+    shown = (await world.get(made))["chats"]
+    assert len(shown) == 4 and own in [one["id"] for one in shown]  # what is known goes on
+    for one in shown:
+        assert len(one["title"]) == 100 and len(one["last_message_text"]) == 500
+        assert len(one["model"]["name"]) == 200 and "more" not in one["model"]
+        assert one["goal"] is None or len(one["goal"]["objective"]) == 20_000
+    stored = await world.context.database.read(lambda c: relay.count_chats(c, made))
+    assert stored[0] == 4 and stored[1] <= 7
+
+
+async def test_runs_of_hooks_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment_rows, "MOST_HOOK_LOGS", 3)
+    made = await world.create()
+    long = {
+        "output": LONG + "the end",
+        "hookScript": LONG,
+        "hookCommands": [LONG[:10_000]] * 100,
+        "more": LONG,
+    }
+    logs = [LOG | {"hookName": f"{number}{LONG[:1_000]}"} | long for number in range(8)]
+    logs += [LOG | {"hookType": kind} for kind in ("warm", "other")]
+    await report(world, made, *(("hooks.status", {"log": log}) for log in logs))
+    answer = (await world.client.get(f"/v1/replica/{made}/hooks")).json()
+    assert len(answer["warm_hooks"]["logs"]) == 1
+    kept = answer["start_hooks"]["logs"]
+    assert [one["hookName"][0] for one in kept] == ["5", "6", "7"]
+    for one in kept:
+        assert len(one["output"]) == HOOK_OUTPUT_LIMIT and one["output"].endswith("the end")
+        assert one["outputTruncated"] and "more" not in one and len(one["hookName"]) == 300
+        assert len(one["hookScript"]) == 65_536 and len("".join(one["hookCommands"])) == 65_536
+    count = select(func.count()).select_from(hook_logs).filter_by(workspace_id=made)
+    assert await world.context.database.read(lambda c: c.execute(count).scalar_one()) == 4
