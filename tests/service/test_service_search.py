@@ -10,7 +10,7 @@ from sqlalchemy import text, update
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import chats, workspaces
-from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.event_rows import NewEvent, StoredEvent
 from quarterdeck.service.search import indexer
 from quarterdeck.service.search.indexer import SearchIndexer
 from quarterdeck.service.search.query import SearchQuery
@@ -202,6 +202,51 @@ async def test_what_an_earlier_service_left_is_indexed_at_the_start(
         "reply to the second"
     ]
     assert len(await found(client, "reply")) == 2
+
+
+async def test_ends_of_turns_that_are_none_cost_nothing_more(
+    context: ServiceContext,
+    client: httpx.AsyncClient,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An engine may report the end of a turn that goes on, as often as it likes."""
+    monkeypatch.setattr(indexer, "EVENTS_AT_ONCE", 10)
+    read, calls, usual = 0, 0, indexer._events
+
+    def counted(*of: Any) -> list[Any]:
+        nonlocal read, calls
+        rows = usual(*of)
+        read, calls = read + len(rows), calls + 1
+        return rows
+
+    monkeypatch.setattr(indexer, "_events", counted)
+    await place.add(*(agent(f"part {n} ") for n in range(100)), ends=False)
+    for n in range(20):
+        before = calls
+        ended = NewEvent("chat.turn.completed", {"chatId": place.chat, "messageId": str(n)})
+        await context.event_log.append(place.workspace, [ended])
+        await eventually(lambda before=before: calls > before)
+    assert read == 100
+    await place.add(agent("the last"))
+    assert read < 220  # once more for the texts
+    assert len(await found(client, "part 99 the last")) == 1
+
+
+async def test_replicas_take_turns_and_wait_with_few_chats(
+    context: ServiceContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "MOST_WAITING", 3)
+    waiting = SearchIndexer(context)
+    ends = [StoredEvent(n, "", "", "chat.turn.completed", f'{{"chatId":"{n}"}}') for n in range(9)]
+    waiting.hear("hostile", ends)
+    waiting.hear("other", ends[:2])
+    taken = []
+    while waiting._waiting:
+        taken.append(waiting._next())
+    assert taken == [
+        *[("hostile", "0"), ("other", "0"), ("hostile", "1"), ("other", "1"), ("hostile", "2")]
+    ]
 
 
 async def test_pages_and_bad_queries(client: httpx.AsyncClient, place: Place) -> None:

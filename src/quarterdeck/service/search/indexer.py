@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
+from cachetools import LRUCache
 from pydantic_core import from_json
 from sqlalchemy import Connection, bindparam, select
 
@@ -39,6 +40,10 @@ PLACES = 255
 TURN_CHARACTERS = 8 << 20
 """Of a turn with more, the rest is not found."""
 EVENTS_AT_ONCE = 1_000
+MOST_WAITING = 1_000
+"""Chats of one replica that wait to be indexed; an engine may report the ends of turns in any."""
+CHATS_REMEMBERED = 10_000
+"""Chats with an unfinished turn of which is known up to where it was read."""
 
 _page = (
     select(events.c.chat_history_index, events.c.ts, events.c.payload_json)
@@ -58,7 +63,11 @@ class SearchIndexer:
 
     def __init__(self, context: ServiceContext) -> None:
         self._context = context
-        self._waiting: dict[str, None] = {}
+        self._waiting: dict[str, dict[str, None]] = {}
+        """Chats by replica, which take turns."""
+        self._unfinished: LRUCache[str, int] = LRUCache(CHATS_REMEMBERED)
+        """Up to where the events of a chat that are not indexed end no turn: an engine may report
+        ends without any, and reading a long turn again at each would delay the others."""
         self._heard = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -77,8 +86,22 @@ class SearchIndexer:
         for event in stored:
             if event.type == EventType.CHAT_TURN_COMPLETED:
                 chat = from_json(event.payload_json).get("chatId")
-                self._waiting[str(chat)] = None
+                self._add(workspace_id, str(chat))
                 self._heard.set()
+
+    def _add(self, workspace_id: str, chat_id: str) -> None:
+        chats = self._waiting.setdefault(workspace_id, {})
+        if len(chats) < MOST_WAITING:
+            chats[chat_id] = None
+
+    def _next(self) -> tuple[str, str]:
+        workspace_id = next(iter(self._waiting))
+        chats = self._waiting.pop(workspace_id)
+        chat_id = next(iter(chats))
+        del chats[chat_id]
+        if chats:
+            self._waiting[workspace_id] = chats
+        return workspace_id, chat_id
 
     async def _run(self) -> None:
         try:
@@ -87,36 +110,49 @@ class SearchIndexer:
             left = await retry_until_stored(
                 lambda: database.read(lambda c: unsearched_chats(c, own))
             )
-            self._waiting = dict.fromkeys([*left, *self._waiting])
+            for workspace_id, chat_id in left:
+                self._waiting.setdefault(workspace_id, {})[chat_id] = None
             while True:
                 while self._waiting:
-                    chat = next(iter(self._waiting))
-                    del self._waiting[chat]
-                    await retry_until_stored(lambda chat=chat: self._index(chat))
+                    workspace_id, chat_id = self._next()
+                    if await retry_until_stored(partial(self._index, chat_id)):
+                        self._waiting.setdefault(workspace_id, {})[chat_id] = None
                 self._heard.clear()
                 await self._heard.wait()
         except DatabaseClosedError:
             log.debug("The database is closed: indexing ends.")
 
-    async def _index(self, chat_id: str) -> None:
-        """Index the finished turns of a chat that are not indexed."""
-        database = self._context.database
-        while found := await database.read(lambda c: _next_turns(c, chat_id)):
-            if not await database.write(partial(add_texts, chat_id=chat_id, new=found)):
-                return
+    async def _index(self, chat_id: str) -> bool:
+        """Index some finished turns of a chat that are not indexed; return whether there may be more."""
+        database, known = self._context.database, self._unfinished.pop(chat_id, 0)
+        found, unfinished = await database.read(lambda c: _next_turns(c, chat_id, known))
+        if found is None:
+            self._unfinished[chat_id] = unfinished
+            return False
+        return await database.write(partial(add_texts, chat_id=chat_id, new=found))
 
 
-def _next_turns(connection: Connection, chat_id: str) -> NewTexts | None:
+def _next_turns(connection: Connection, chat_id: str, known: int) -> tuple[NewTexts | None, int]:
     """Return the texts of the next finished turns that are not indexed; None when there are none.
 
     Of a long history they are some turns, so that none of the steps holds the database for long.
+    Without any, the second value is up to where events were read: `known` at the next call.
     """
     start = searched_index(connection, chat_id)
     if start is None:
-        return None
+        return None, 0
+    if known > start:
+        place, ends = known, False
+        while not ends and (page := _events(connection, chat_id, place)):
+            place = page[-1].chat_history_index + 1
+            ends = any(
+                _event(row.payload_json).get("type") == AgentEventType.TURN_RESULT for row in page
+            )
+        if not ends:
+            return None, place
     turn, texts = TurnTexts(), list[NewText]()
     place = end = start
-    while page := first_rows(connection.execute(_page, {"of": chat_id, "start": place})):
+    while page := _events(connection, chat_id, place):
         for index, ts, payload in page:
             place = index + 1
             if turn.add(index, ts, _event(payload)):
@@ -124,7 +160,11 @@ def _next_turns(connection: Connection, chat_id: str) -> NewTexts | None:
                 turn, end = TurnTexts(), place
         if end > start:
             break
-    return NewTexts(start, end, texts) if end > start else None
+    return (NewTexts(start, end, texts) if end > start else None), place
+
+
+def _events(connection: Connection, chat_id: str, start: int) -> list[Any]:
+    return first_rows(connection.execute(_page, {"of": chat_id, "start": start}))
 
 
 class TurnTexts:

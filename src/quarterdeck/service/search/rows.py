@@ -53,10 +53,10 @@ class FoundText:
     text: str
 
 
-def unsearched_chats(connection: Connection, home_id: str) -> list[str]:
-    """Return the chats of a home's workspaces whose history is not indexed to its end."""
+def unsearched_chats(connection: Connection, home_id: str) -> list[tuple[str, str]]:
+    """Return the chats whose history is not indexed to its end, each after its workspace of the home."""
     statement = (
-        select(chats.c.id)
+        select(chats.c.workspace_id, chats.c.id)
         .join(workspaces, workspaces.c.id == chats.c.workspace_id)
         .where(
             workspaces.c.home_id == home_id,
@@ -65,7 +65,7 @@ def unsearched_chats(connection: Connection, home_id: str) -> list[str]:
         )
         .order_by(chats.c.updated_at)
     )
-    return list(connection.execute(statement).scalars())
+    return [(workspace_id, chat_id) for workspace_id, chat_id in connection.execute(statement)]
 
 
 def searched_index(connection: Connection, chat_id: str) -> int | None:
