@@ -9,11 +9,12 @@ from sqlalchemy import func, select
 from quarterdeck.service import relay
 from quarterdeck.service.db.tables import hook_logs, workspaces
 from quarterdeck.service.environments import rows as environment_rows
-from quarterdeck.service.replicas.rows import MOST_PULL_REQUESTS, MOST_TOGETHER
+from quarterdeck.service.replicas.rows import MOST_PULL_REQUESTS, MOST_TOGETHER, work_of
 from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT
 from tests.fleet.conftest import World
 from tests.security.forged_engine import Forged, chat, forged, journal
 from tests.security.test_hostile_engine import LOG, errors, marked
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -135,3 +136,51 @@ async def test_runs_of_hooks_are_bounded(world: World, monkeypatch: pytest.Monke
         assert len(one["hookScript"]) == 65_536 and len("".join(one["hookCommands"])) == 65_536
     count = select(func.count()).select_from(hook_logs).filter_by(workspace_id=made)
     assert await world.context.database.read(lambda c: c.execute(count).scalar_one()) == 4
+
+
+async def test_a_queue_of_the_engine_costs_what_it_names_of_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await world.create()
+    ended = await world.send(made, "one")
+    await world.done(made, ended["message_id"])
+    chat_id, id = ended["chat_id"], ended["message_id"]
+    strange = [str(uuid4()) for _ in range(10_000)]
+    moved: list[str] = []
+    monkeypatch.setattr(relay, "move_message", lambda c, w, message, state: moved.append(message))
+
+    def prepare(engine: Forged) -> None:
+        at = engine.last
+        canceled = {"canceledMessageIds": strange, "steeredMessageIds": [id, *strange]}
+        engine.sends = [
+            journal(at + 1, "chat.updated", chat=chat(chat_id), **canceled),
+            journal(at + 2, "mark", n=1),
+        ]
+        queue = [*strange, *[id] * 20_000]
+        engine.answers |= {
+            "queue.held": {"held": True, "queues": {chat_id: queue}, "open": {}, "index": at + 2},
+            "queue.cancel": {"index": 0},
+            "queue.order": {"index": 0},
+        }
+
+    async with forged(world, made, prepare) as engine:
+        await marked(world, made, 1)
+        await eventually(lambda: any(c["method"] == "queue.release" for c in engine.calls))
+    (cancel,) = [c["params"] for c in engine.calls if c["method"] == "queue.cancel"]
+    assert cancel["messageIds"] == [id]
+    assert moved == []
+
+
+async def test_an_engine_cannot_keep_others_from_being_put_to_rest(world: World) -> None:
+    """It may name more chats than a statement of the database may have parameters."""
+    made, other = await world.create(), await world.create()
+    manager, theirs = world.fleet.of(made), world.fleet.of(other)
+    for one in (manager, theirs):
+        await eventually(lambda one=one: one.site.pulse.report is not None)
+    report = manager.site.pulse.report
+    assert report is not None
+    many = [uuid4() for _ in range(300_000)]
+    manager.site.pulse.report = report.model_copy(update={"chats_held_back": many})
+    work = await world.context.database.read(lambda c: work_of(c, made, [str(id) for id in many]))
+    assert work is not None and not work.pending
+    await world.fleet.upkeep._look(world.context.clock())  # raises when one cannot be checked

@@ -30,6 +30,7 @@ from quarterdeck.service.chats.rows import (
     keep_settings,
     move_message,
     order_waiting,
+    unfinished_ids,
 )
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import chats
@@ -251,10 +252,11 @@ def _keep_queue(connection: Connection, workspace_id: str, changed: ChatChanged)
         ids = [str(id) for id in changed.joined.message_ids]
         if parts := read_parts(connection, workspace_id, str(changed.chat.id), ids):
             store_joined(connection, workspace_id, join(parts, str(changed.joined.message_id)))
-    for message_id in changed.steered_message_ids or ():
-        move_message(connection, workspace_id, message_id, MessageState.DONE)
-    for message_id in changed.canceled_message_ids or ():
-        move_message(connection, workspace_id, message_id, MessageState.CANCELED)
+    moved = dict.fromkeys(changed.steered_message_ids or (), MessageState.DONE)
+    moved |= dict.fromkeys(changed.canceled_message_ids or (), MessageState.CANCELED)
+    if moved:  # an engine may name any number of messages: only these are looked for
+        for message_id in unfinished_ids(connection, workspace_id) & moved.keys():
+            move_message(connection, workspace_id, message_id, moved[message_id])
     if changed.queue is not None:
         order_waiting(connection, workspace_id, str(changed.chat.id), changed.queue)
 

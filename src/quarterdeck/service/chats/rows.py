@@ -460,6 +460,14 @@ def state_of(connection: Connection, chat_id: str, message_id: str) -> MessageSt
     return None if state is None else MessageState(state)
 
 
+def unfinished_ids(connection: Connection, workspace_id: str) -> set[str]:
+    """Return the messages of a workspace that wait, or whose turn has not ended."""
+    statement = select(messages.c.id).where(
+        messages.c.workspace_id == workspace_id, messages.c.state.in_(UNFINISHED)
+    )
+    return set(connection.execute(statement).scalars())
+
+
 def waiting_ids(connection: Connection, workspace_id: str, chat_id: str) -> list[str]:
     """Return the messages of a workspace's chat that wait for their turn, first to run first."""
     return [message_id for message_id, _ in _waiting(connection, workspace_id, chat_id)]

@@ -256,11 +256,14 @@ async def _settle_queue(
     def read(connection: Connection) -> tuple[list[str], list[str]]:
         return ended_among(connection, site.id, queue), waiting_ids(connection, site.id, chat_id)
 
+    queue = list(dict.fromkeys(queue))  # an engine may repeat one a million times
     canceled, waiting = await retry_until_stored(lambda: site.tools.context.database.read(read))
     if canceled:
         await calls.queue_cancel(CancelQueued(chat_id=UUID(chat_id), message_ids=_ids(canceled)))
-    left = [message for message in queue if message not in canceled]
-    if incomplete or left != [message for message in waiting if message in left]:
+    left = dict.fromkeys(queue)
+    for message in canceled:
+        del left[message]
+    if incomplete or list(left) != [message for message in waiting if message in left]:
         await calls.queue_order(OrderQueue(chat_id=UUID(chat_id), message_ids=_ids(waiting)))
 
 

@@ -447,6 +447,9 @@ def work_of(
     questions = select(chats.c.id, chats.c.updated_at).where(*asking)
     asked_at = {chat.id: chat.updated_at for chat in connection.execute(questions)}
     unfinished = messages.c.state.in_(UNFINISHED) & messages.c.chat_id.not_in(list(asked_at))
+    own = select(chats.c.id).where(chats.c.workspace_id == workspace_id)
+    # An engine may name more chats than a statement may have parameters.
+    held_back = set(held_back).intersection(connection.execute(own).scalars())
     held = (messages.c.state == MessageState.DELIVERED) & messages.c.chat_id.in_(held_back)
     done = messages.c.state == MessageState.DONE
     if row.rested_at is not None:
