@@ -399,6 +399,23 @@ async def test_a_link_is_not_read_faster_than_its_rates(
     assert counted[1:] == ([1, 1, 1] if unit == "lines" else [len(one) - 1 for one in entries[:3]])
 
 
+async def test_values_that_are_read_of_a_link_are_bounded() -> None:
+    """A line of half a megabyte may have 400,000, which take the service's loop half a second."""
+    server = await asyncio.start_server(Forged(str(uuid4()), 0).serve, "127.0.0.1", 0)
+    async with server:
+        streams = await asyncio.open_connection(*server.sockets[0].getsockname())
+        link = await EngineLink.open(*streams, "x", after=0)
+        many, text = journal(1, "x", t=[[]] * 200_000), journal(1, "x", t="a, [b" * 200_000)
+        assert [link._delay(text) for _ in range(20)] == [0] * 20
+        delays = [link._delay(many) for _ in range(10)]
+        await link.close()
+    values = link_module.VALUES_BURST // 400_000
+    assert delays[:values] == [0] * values
+    assert (
+        delays[-1] > (10 * 400_000 - link_module.VALUES_BURST) / link_module.VALUES_PER_SECOND / 2
+    )
+
+
 async def test_long_events_are_read_a_few_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

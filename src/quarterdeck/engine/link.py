@@ -77,6 +77,7 @@ from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType
 from quarterdeck.wire.files import CanvasFile, CanvasList, FileContent
 from quarterdeck.wire.git_state import ReposChanged, RepositoryDiffs
+from quarterdeck.wire.json_size import values_of
 from quarterdeck.wire.permissions import Permissions
 from quarterdeck.wire.setup import ClaimWorkspace
 from quarterdeck.wire.terminals import (
@@ -105,7 +106,10 @@ STREAM_BUFFER = 4
 
 LINES_PER_SECOND, LINES_BURST = 5_000, 50_000
 BYTES_PER_SECOND, BYTES_BURST = 16 << 20, 128 << 20
-"""What is read of one link on average, and at once. More waits in the engine."""
+VALUES_PER_SECOND, VALUES_BURST = 100_000, 1_000_000
+"""What is read of one link on average, and at once. More waits in the engine.
+
+Values of JSON: reading a million takes the service's loop more than a second, and may be 2 MB."""
 
 UNREADABLE = (
     "An entry of the replica's journal could not be read and was left out. Everything else goes on."
@@ -214,6 +218,7 @@ class EngineLink:
         self._newest = 0
         self._line_rate = _Rate(LINES_PER_SECOND, LINES_BURST)
         self._byte_rate = _Rate(BYTES_PER_SECOND, BYTES_BURST)
+        self._value_rate = _Rate(VALUES_PER_SECOND, VALUES_BURST)
         self._frames: _Stream[TerminalFrame] = _Stream(STREAM_BUFFER)
         self._output: _Stream[CommandOutput] = _Stream(STREAM_BUFFER)
         self._ended = asyncio.Event()
@@ -504,8 +509,7 @@ class EngineLink:
         try:
             while (line := await self._lines.line()) is not None:
                 await self._take(line)
-                delay = max(self._line_rate.delay(1), self._byte_rate.delay(len(line)))
-                if delay:
+                if delay := self._delay(line):
                     await asyncio.sleep(delay)
         except EngineProtocolError as broken:
             error = broken
@@ -514,6 +518,14 @@ class EngineLink:
         finally:
             self._finish(error)
             self._writer.close()
+
+    def _delay(self, line: bytes) -> float:
+        """Count a line; return the seconds to wait before the next one."""
+        return max(
+            self._line_rate.delay(1),
+            self._byte_rate.delay(len(line)),
+            self._value_rate.delay(values_of(line)),
+        )
 
     async def _take(self, line: bytes) -> None:
         try:

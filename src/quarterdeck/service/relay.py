@@ -182,7 +182,10 @@ def is_readable(entry: JournalEntry) -> bool:
     except ValueError:
         return True
     try:
-        PAYLOADS[type].model_validate(storable_json(entry.payload))
+        try:
+            PAYLOADS[type].model_validate(entry.payload)
+        except ValidationError:  # perhaps for half of a surrogate pair; looking takes as long again
+            PAYLOADS[type].model_validate(storable_json(entry.payload))
         if type == EventType.HOOKS_STATUS:
             _hook_log(entry)
     except ValidationError:

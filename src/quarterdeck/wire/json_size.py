@@ -20,6 +20,15 @@ def has_too_many_values(text: bytes | bytearray, limit: int = VALUES_LIMIT) -> b
     return any(number == limit for number, _ in enumerate(_VALUES.finditer(text)))
 
 
+_EXACT = 10_000
+
+
+def values_of(text: bytes) -> int:
+    """Return about how many values a JSON text has: few are not told from commas in its texts."""
+    about = text.count(b",") + text.count(b"[") + text.count(b"{")
+    return about if about <= _EXACT else sum(1 for _ in _VALUES.finditer(text))
+
+
 LARGEST_NUMBER = 2**63 - 1
 _LONG_NUMBER = re.compile(rb"[:,\[\s]-?[0-9]{19}")
 
