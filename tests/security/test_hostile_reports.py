@@ -7,9 +7,16 @@ import pytest
 from sqlalchemy import func, select
 
 from quarterdeck.service import relay
-from quarterdeck.service.db.tables import hook_logs, workspaces
+from quarterdeck.service.db.tables import hook_logs, webhook_deliveries, workspaces
 from quarterdeck.service.environments import rows as environment_rows
-from quarterdeck.service.replicas.rows import MOST_PULL_REQUESTS, MOST_TOGETHER, work_of
+from quarterdeck.service.notifications import rows as notification_rows
+from quarterdeck.service.notifications.notifier import _notice
+from quarterdeck.service.replicas.rows import (
+    MOST_PULL_REQUESTS,
+    MOST_TOGETHER,
+    find_workspace,
+    work_of,
+)
 from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT
 from tests.fleet.conftest import World
 from tests.security.forged_engine import Forged, chat, forged, journal
@@ -184,3 +191,25 @@ async def test_an_engine_cannot_keep_others_from_being_put_to_rest(world: World)
     work = await world.context.database.read(lambda c: work_of(c, made, [str(id) for id in many]))
     assert work is not None and not work.pending
     await world.fleet.upkeep._look(world.context.clock())  # raises when one cannot be checked
+
+
+async def test_calls_of_one_replica_do_not_fill_the_queue(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notification_rows, "MOST_CALLS", 5)
+    made = await world.create(webhook_url="http://127.0.0.1:1/")
+    turn = {"chatId": str(uuid4()), "messageId": str(uuid4()), "isComplete": True}
+    await report(world, made, *[("chat.turn.completed", turn)] * 50)
+    count = select(func.count()).select_from(webhook_deliveries)
+    assert await world.context.database.read(lambda c: c.execute(count).scalar_one()) == 5
+
+
+async def test_a_failure_that_only_the_engine_reports_is_not_announced(world: World) -> None:
+    made = await world.create()
+    row = await world.context.database.read(lambda c: find_workspace(c, made))
+    assert row is not None
+    failed = {"workspaceStatus": "error", "error": "all is lost"}
+    notice = await world.context.database.read(
+        lambda c: _notice(c, row, "engine.status.changed", failed)
+    )
+    assert notice is None

@@ -199,7 +199,7 @@ def _notice(
             return Notice(f"{row.name}: stopped", "The turn was interrupted, or it failed.")
         case EventType.CHAT_UPDATED:
             return Notice(f"{row.name}: waits for you", "The agent asks something.")
-        case _ if payload.get("workspaceStatus") == WorkspaceStatus.ERROR:
+        case _ if row.status == WorkspaceStatus.ERROR:  # an engine may report anything
             return Notice(f"{row.name}: failed", _short(row.error or "The replica failed."))
         case _:
             return None

@@ -1,6 +1,7 @@
 """Rows of notification targets, and of webhook calls that were not accepted yet."""
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -123,6 +124,11 @@ def drop_delivery(connection: Connection, delivery_id: str) -> None:
     connection.execute(delete(webhook_deliveries).where(webhook_deliveries.c.id == delivery_id))
 
 
+MOST_CALLS = 100
+"""Calls of one replica that wait; its engine may report ends of turns without end."""
+
+log = logging.getLogger(__name__)
+
 REPORTED = frozenset((EventType.CHAT_TURN_COMPLETED, EventType.ENGINE_STATUS_CHANGED))
 """The events of the log that may cause a webhook call."""
 
@@ -180,6 +186,11 @@ def _call_for(row: WorkspaceRow, event: NewEvent) -> tuple[WebhookType, dict[str
 def _store(
     connection: Connection, row: WorkspaceRow, type: WebhookType, data: dict[str, Any], now: str
 ) -> None:
+    # The sealed address is of this replica alone.
+    of_replica = select(webhook_deliveries.c.id).filter_by(url_sealed=row.webhook_url_sealed)
+    if len(connection.execute(of_replica.limit(MOST_CALLS)).all()) == MOST_CALLS:
+        log.warning("A call of the webhook of %s is dropped: too many wait", row.id)
+        return
     delivery_id = str(uuid4())
     record = Replica.model_validate(replica_record(row))
     # The turn's end is reported before the chat has its result.
