@@ -1,5 +1,7 @@
 """What an engine reports is bounded before it becomes a row or part of an answer."""
 
+import subprocess
+import sys
 from typing import Any
 from uuid import uuid4
 
@@ -213,3 +215,34 @@ async def test_a_failure_that_only_the_engine_reports_is_not_announced(world: Wo
         lambda c: _notice(c, row, "engine.status.changed", failed)
     )
     assert notice is None
+
+
+MANY_CHUNKS = """
+import asyncio, resource
+from quarterdeck.sandboxes.errors import SandboxError
+from quarterdeck.sandboxes.saves import read_header
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+async def chunks(start, chunk, count):
+    yield start
+    for _ in range(count):
+        yield chunk
+async def read(*of):
+    try:
+        await read_header(chunks(*of))
+    except SandboxError as e:
+        print(e, len(e.details or ""))
+asyncio.run(read(b'{"leftOut":["' + b"x" * (8 << 20), b"x", 100_000))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+asyncio.run(read(b'{"leftOut":[' + b"1," * (7 << 20) + b"1]}", b"\\n", 1))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10) - before < 200)
+"""
+
+
+def test_the_head_of_a_save_costs_little_in_whatever_chunks_it_comes() -> None:
+    """Of seconds of a processor; when each chunk copied what came before it was minutes."""
+    told = subprocess.run([sys.executable, "-c", MANY_CHUNKS], capture_output=True, check=False)
+    assert told.stdout.decode().splitlines() == [
+        "The replica sent no save. 0",
+        "What the replica sent cannot be read. 31",
+        "True",
+    ], told.stderr[-300:]

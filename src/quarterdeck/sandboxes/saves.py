@@ -32,7 +32,8 @@ from quarterdeck.sandboxes.record import load_book, store_book
 from quarterdeck.sandboxes.save_fork import fork_save
 from quarterdeck.sandboxes.save_repair import SaveRepair, find_damage, read_work
 from quarterdeck.sandboxes.trees import remove_tree
-from quarterdeck.wire.base import utc_now
+from quarterdeck.wire.base import first_error, utc_now
+from quarterdeck.wire.json_size import VALUES_LIMIT, has_too_many_values
 from quarterdeck.wire.saves import FILES_REF, HEADER_REF, SAVED_REF, SaveFork, WorkSave, saved_refs
 
 HEADER_BYTES = 16 << 20
@@ -343,18 +344,25 @@ async def read_header(output: AsyncIterable[bytes]) -> tuple[WorkSave, AsyncIter
     Raises:
         SandboxError: the line is damaged, too long or missing.
     """
-    head = b""
+    head = bytearray()  # what is added to it is not copied: the replica chooses the chunks
     async for chunk in output:
-        head += chunk
-        line, found, start = head.partition(b"\n")
-        if found:
-            try:
-                return WorkSave.model_validate_json(line), _from(start, output)
-            except ValidationError as e:
-                raise SandboxError("What the replica sent cannot be read.", str(e)) from e
+        end = chunk.find(b"\n")
+        head += chunk if end < 0 else chunk[:end]
         if len(head) > HEADER_BYTES:
             break
+        if end >= 0:
+            return _as_save(bytes(head)), _from(chunk[end + 1 :], output)
     raise SandboxError("The replica sent no save.")
+
+
+def _as_save(line: bytes) -> WorkSave:
+    refused = "What the replica sent cannot be read."
+    if has_too_many_values(line):
+        raise SandboxError(refused, f"It has more than {VALUES_LIMIT} values.")
+    try:
+        return WorkSave.model_validate_json(line)
+    except ValidationError as e:
+        raise SandboxError(refused, first_error(e)) from e
 
 
 async def _from(start: bytes, rest: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
