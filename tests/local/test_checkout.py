@@ -542,6 +542,27 @@ async def test_a_fetch_and_a_patch_take_no_more_memory_than_they_may(
         await read_patch(parts())
 
 
+async def test_what_a_replica_says_while_its_branch_is_fetched_is_text(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Programs inside answer for git, and name the branches: a terminal must not obey either."""
+    hook = tmp_path / "hook"
+    said = r"\033]52;c;c3RvbGVu\007 \302\2332J \342\200\256 \303\251"
+    hook.write_text(f"#!/bin/sh\nprintf '{said}\\n' >&2\nexec \"$@\"\n")
+    hook.chmod(0o755)
+    configuration = tmp_path / "configuration"
+    configuration.write_text(f"[uploadpack]\n\tpackObjectsHook = {hook}\n")
+    named = "qd/\x9b2J\u202ework"
+    replica = make_repository(tmp_path / "replica")
+    git(replica, "commit", "-q", "--allow-empty", "-m", "Inside")
+    git(replica, "branch", named)
+    checkout = await LocalCheckout.find(place, {"GIT_CONFIG_GLOBAL": str(configuration)})
+    await checkout.fetch(str(replica), named, named, progress=True)
+    printed = capfd.readouterr().err
+    assert "remote: " in printed and "\u00e9" in printed and "work" in printed
+    assert all(one.isprintable() or one in "\n\r\t" for one in printed), repr(printed)
+
+
 async def test_a_linked_work_tree_is_a_checkout_of_its_own(place: Path) -> None:
     linked = place.parent / "linked"
     git(place, "worktree", "add", "-q", "-b", "side", str(linked))

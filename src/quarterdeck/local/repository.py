@@ -5,6 +5,7 @@ run.
 """
 
 import asyncio
+import codecs
 import json
 import os
 import re
@@ -42,6 +43,8 @@ _REMOTE_URL = re.compile(r"(?:\w+://)?(?:[^@/]*@)?([^/:@]+)(?::[0-9]+(?=/))?[:/]
 _UNPACKED = 32
 """Factor by which a snapshot's files may exceed its limit before they are compressed."""
 _MOST_NAMED = 3
+_LAYOUT = "\n\r\t"
+"""Control characters of git's own; a return begins the line of a progress again."""
 
 
 class CheckoutError(Exception):
@@ -343,11 +346,16 @@ def _limited(memory: int | None) -> tuple[str, ...]:
 
 
 async def _print_errors(process: asyncio.subprocess.Process) -> bytes:
+    """Print what git says, as text: the other side is quoted in it, and names branches."""
     assert process.stderr is not None
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     errors = bytearray()
     while chunk := await process.stderr.read(CHUNK):
         errors += chunk
-        sys.stderr.buffer.write(chunk)
+        shown = (
+            one if one.isprintable() or one in _LAYOUT else "?" for one in decoder.decode(chunk)
+        )
+        sys.stderr.write("".join(shown))
         sys.stderr.flush()
     await process.wait()
     return bytes(errors)
