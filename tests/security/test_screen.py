@@ -24,6 +24,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from quarterdeck.cli import git_remote
+from quarterdeck.cli.errors import FailedError
 from quarterdeck.cli.output import (
     LONGEST_CELL,
     json_text,
@@ -108,6 +109,41 @@ def test_what_git_shows_of_a_push_from_inside(
     assert "ok refs/heads/a\n\nerror refs/heads/a go0" in out
     assert "é" in out and "é" in err
     assert harm_in_text(out) is None and harm_in_text(err) is None
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000, 1 << 20])
+async def test_what_git_shows_of_a_fetch_from_a_replica(size: int) -> None:
+    """git prints the messages of an answer as they are; all else stays as it is."""
+
+    def packets(*texts: bytes) -> bytes:
+        return b"".join(b"%04x%s" % (len(text) + 4, text) for text in texts)
+
+    messages = [text.encode() for text in [*TEXTS, "\u00e9\n", "50%\r"]] + [b"\xff\x9b2J"]
+    kept = packets(b"acknowledgments\n", b"\x02\x1b[A", b"ready\n") + b"0001"
+    pack = [b"\x01PACK\x1b[A", b"\x01\x00\xff"]
+    said = packets(*(bytes([2 + at % 2]) + text for at, text in enumerate(messages)))
+    answer = kept + packets(b"packfile\n", pack[0]) + said + packets(pack[1]) + b"0000"
+
+    async def parts() -> AsyncIterator[bytes]:
+        for start in range(0, len(answer), size):
+            yield answer[start : start + size]
+
+    given = b"".join([part async for part in git_remote.harmless(parts())])
+    assert len(given) == len(answer)
+    assert given.startswith(kept + packets(b"packfile\n", pack[0]))
+    assert given.endswith(packets(pack[1]) + b"0000")
+    shown = given[len(kept) :].decode(errors="ignore").replace("\x01", "").replace("\x02", "")
+    shown = shown.replace("\x03", "").replace("PACK\x1b[A", "").replace("\x00", "")
+    assert "go1" in shown and "\u00e9\n" in shown and "50%\r" in shown
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u200b]", shown)
+
+
+async def test_what_is_not_of_gits_protocol_is_not_passed_to_git() -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"+004\x02\x1b[A"
+
+    with pytest.raises(FailedError, match="not of git's protocol"):
+        _ = [part async for part in git_remote.harmless(parts())]
 
 
 def test_json_has_marks_and_what_is_not_seen_as_escapes() -> None:

@@ -11,9 +11,10 @@ the sandbox itself. Outside, the service is the one that `qd` uses; QD_PROFILE n
 import asyncio
 import gc
 import os
+import re
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import UUID
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 _FLUSH = b"0000"
 _RESPONSE_END = b"0002"
 _LENGTH_BYTES = 4
+_LENGTH = re.compile(b"[0-9a-fA-F]{4}")
+_MESSAGES = (b"\x02", b"\x03")
+"""Bands of a multiplexed answer with text for a person: progress, and why it failed."""
 MOST_BYTES = 4 << 30
 """Most bytes that are fetched from a replica at once; git puts them on the disk."""
 _SERVICE = "git-upload-pack"
@@ -199,7 +203,7 @@ async def _exchange(refs: Callable[[], Parts], upload_pack: Callable[[bytes], Pa
     read = 0
     while request := await asyncio.to_thread(_read_request, sys.stdin.buffer):
         async with upload_pack(request) as parts:
-            async for part in parts:
+            async for part in harmless(parts):
                 read += len(part)
                 if read > MOST_BYTES:
                     raise FailedError(
@@ -208,6 +212,47 @@ async def _exchange(refs: Callable[[], Parts], upload_pack: Callable[[bytes], Pa
                     )
                 _write(part)
         _write(_RESPONSE_END)
+
+
+async def harmless(parts: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """Yield an answer whose messages are text: git prints them on the terminal as they are.
+
+    Raises:
+        FailedError: it does not consist of packets.
+    """
+    data = bytearray()
+    multiplexed = False
+    async for part in parts:
+        data += part
+        start = 0
+        while len(data) >= start + _LENGTH_BYTES:
+            header = bytes(data[start : start + _LENGTH_BYTES])
+            if not _LENGTH.fullmatch(header):
+                raise FailedError("The replica's answer is not of git's protocol.")
+            end = start + max(int(header, 16), _LENGTH_BYTES)
+            if len(data) < end:
+                break
+            text = start + _LENGTH_BYTES
+            if not multiplexed:
+                multiplexed = data[text:end].rstrip(b"\n") == bytearray(b"packfile")
+            elif header == _FLUSH:
+                multiplexed = False
+            elif data[text : text + 1].startswith(_MESSAGES):
+                data[text + 1 : end] = _printable(data[text + 1 : end])
+            start = end
+        yield bytes(data[:start])
+        del data[:start]
+    yield bytes(data)
+
+
+def _printable(message: bytearray) -> bytes:
+    """Return a message of the same length without control characters but those of its lines."""
+    text = message.decode(errors="surrogateescape")
+    return b"".join(
+        encoded if one.isprintable() or one in "\n\r\t" else b"?" * len(encoded)
+        for one in text
+        for encoded in (one.encode(errors="surrogateescape"),)
+    )
 
 
 def _read_command() -> str:
