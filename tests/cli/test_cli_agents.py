@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.cli.cockpit import LocalMachine
+from quarterdeck.cli.target import embedded_target
 from tests.cli.conftest import serving
 from tests.support.disks import small_disk
 
@@ -252,3 +254,19 @@ def test_a_new_automation_gets_the_first_agent_that_is_ready(installation, tmp_p
         ]
     agents = [ended.json["automation"]["agent_provider"] for ended in made]
     assert agents == ["robot", "builtin"]
+
+
+async def test_the_cockpit_runs_nothing_of_the_directory_that_it_was_started_in(
+    installation, npm, tmp_path, monkeypatch
+):
+    mark = tmp_path / "mark"
+    checkout = tmp_path / "checkout"
+    (checkout / "quarterdeck").mkdir(parents=True)
+    (checkout / "quarterdeck/__init__.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    monkeypatch.chdir(checkout)
+    for name, value in (installation.environment | npm).items():
+        monkeypatch.setenv(name, value)
+    told: list[str] = []
+    await LocalMachine(embedded_target()).install("gemini", told.append)
+    assert not mark.exists()
+    assert any("is installed:" in line for line in told), told

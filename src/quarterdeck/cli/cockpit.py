@@ -199,7 +199,8 @@ class LocalMachine:
     async def install(self, agent: str, tell: Callable[[str], None]) -> None:
         """Run `qd agents install`, as a person would."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "quarterdeck", "agents", "install", agent),
+            # -P: a directory named quarterdeck in the current directory must not be imported.
+            *(sys.executable, "-P", "-m", "quarterdeck", "agents", "install", agent),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
