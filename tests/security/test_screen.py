@@ -9,7 +9,7 @@ import resource
 import sys
 import types
 import typing
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from enum import Enum
 from itertools import cycle
@@ -21,6 +21,7 @@ import pytest
 from pydantic import AwareDatetime, BaseModel
 from rich.color import ColorSystem
 from rich.segment import Segment
+from textual.screen import Screen
 from textual.strip import Strip
 
 from quarterdeck.cli import git_remote
@@ -42,7 +43,11 @@ from quarterdeck.transcript.text import (
     name_line,
     one_line,
 )
+from quarterdeck.tui.automations.run_screen import RunDialog
 from quarterdeck.tui.frames.cells import CellMaker, Pens
+from quarterdeck.tui.kit.dialogs import AskField, AskScreen, ChooseScreen
+from quarterdeck.tui.screens.get_changes import GetChangesScreen
+from quarterdeck.tui.screens.rewind import RewindScreen
 from quarterdeck.tui.terminal.channel import FrameEncoder
 from quarterdeck.tui.terminal.decoder import FrameDecoder, fit
 from quarterdeck.tui.terminal.ghostty import GhosttyCore
@@ -56,6 +61,8 @@ from tests.security.hostile_cockpit import LAST
 from tests.security.payloads import NUMBER, harm_in_text, harm_on_screen, payloads
 from tests.support import forked
 from tests.support.program import Program
+from tests.support.waiting import eventually
+from tests.tui_shell.frozen import FrozenCockpit, screen_text
 
 ROOT = Path(__file__).parents[2]
 TEXTS = payloads()
@@ -136,6 +143,42 @@ async def test_what_git_shows_of_a_fetch_from_a_replica(size: int) -> None:
     shown = shown.replace("\x03", "").replace("PACK\x1b[A", "").replace("\x00", "")
     assert "go1" in shown and "\u00e9\n" in shown and "50%\r" in shown
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u200b]", shown)
+
+
+MARKUP = "a[/b] [red]c [@click=app.quit]d[/]"
+
+
+class Silent:
+    """Never answers, and is called like markup of Textual."""
+
+    name = title = MARKUP
+    record = types.SimpleNamespace(enabled=True)
+    id = UUID(int=7)
+    pull_requests: tuple[()] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*_: object, **__: object) -> None:
+            await asyncio.Event().wait()
+
+        return call
+
+
+DIALOGS: dict[str, Callable[[Any], Screen[Any]]] = {
+    "ask": lambda _: AskScreen(MARKUP, [AskField("a", "A", "")], Silent().ask, "do"),
+    "choose": lambda _: ChooseScreen(MARKUP, []),
+    "get changes": GetChangesScreen,
+    "rewind": lambda one: RewindScreen(one, one),
+    "run": lambda one: RunDialog(one, one),
+}
+
+
+@pytest.mark.parametrize("dialog", DIALOGS)
+async def test_the_title_of_a_dialog_has_names_as_they_are(dialog: str, tmp_path: Path) -> None:
+    app = FrozenCockpit(tmp_path)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await pilot.pause()
+        await app.push_screen(DIALOGS[dialog](Silent()))
+        await eventually(lambda: MARKUP in screen_text(app), "the title")
 
 
 async def test_what_is_not_of_gits_protocol_is_not_passed_to_git() -> None:

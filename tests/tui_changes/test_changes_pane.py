@@ -180,6 +180,19 @@ async def test_a_file_is_commented_on_as_a_whole(frozen: FrozenCockpit) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", ["[slug].tsx", "[x/].md", "[@click=app.quit]y.md"])
+async def test_the_title_of_a_comment_has_the_name_of_the_file_as_it_is(
+    frozen: FrozenCockpit, name: str
+) -> None:
+    changing(frozen, DOCS.replace("guide.md", f"a[/b]/{name}"))
+    async with frozen.run_test(size=WIDE) as pilot:
+        reading = Reading(frozen, pilot)
+        await reading.open()
+        await to(reading, "b")
+        await reading.press("c")
+        await reading.see(f"Comment on a[/b]/{name}")
+
+
 async def test_several_lines_are_one_comment(frozen: FrozenCockpit) -> None:
     review = changing(frozen, LOGIN)
     async with frozen.run_test(size=WIDE) as pilot:

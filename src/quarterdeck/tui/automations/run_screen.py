@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
+from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -323,7 +324,7 @@ class RunDialog(Dialog[Triggered | None], SettledLayout[Triggered | None]):
 
     def compose(self) -> ComposeResult:
         box = VerticalScroll()
-        box.border_title = f"Run {name_line(self._state.name)} now"
+        box.border_title = Text(f"Run {name_line(self._state.name)} now")
         box.can_focus = False
         with box:
             if not self._state.record.enabled:

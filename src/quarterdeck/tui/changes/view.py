@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
+from rich.text import Text
 from textual import events
 from textual.binding import BindingType
 from textual.events import Click
@@ -301,7 +302,7 @@ class ReviewField(TextArea, HasKeyContext):
         """Show it with a text, and focus it."""
         self.purpose = purpose
         self.text = text
-        self.border_title, self.border_subtitle = title, note
+        self.border_title, self.border_subtitle = Text(title), Text(note)
         self.move_cursor(self.document.end)
         self.display = True
         self.screen.set_focus(self)

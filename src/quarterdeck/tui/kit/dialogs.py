@@ -226,7 +226,7 @@ class AskScreen(Dialog[bool], SettledLayout[bool]):
     def compose(self) -> ComposeResult:
         box = VerticalScroll()
         box.can_focus = False
-        box.border_title = self._heading
+        box.border_title = Text(self._heading)
         with box:
             for field in self._fields:
                 yield Label(field.label, markup=False)
@@ -316,7 +316,7 @@ class ChooseScreen(Dialog["str | None"], SettledLayout["str | None"]):
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = self._heading
+        box.border_title = Text(self._heading)
         with box:
             words = "filter, or another name" if self._free else "filter"
             line = Input(placeholder=words, compact=True)

@@ -126,7 +126,7 @@ class ActionScreen(Dialog[R], SettledLayout[R]):
         """Return the container of everything."""
         box = VerticalScroll()
         box.can_focus = False
-        box.border_title, box.border_subtitle = title, subtitle
+        box.border_title, box.border_subtitle = Text(title), Text(subtitle)
         return box
 
     def rows(self) -> ComposeResult:

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import ClassVar
 
+from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -69,7 +70,7 @@ class RewindScreen(Dialog[None], SettledLayout[None]):
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = f"Rewind files: {name_line(self._state.name)}"
+        box.border_title = Text(f"Rewind files: {name_line(self._state.name)}")
         box.border_subtitle = self._keys()
         with box:
             yield self._rows
