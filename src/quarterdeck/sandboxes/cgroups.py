@@ -31,6 +31,9 @@ SYSTEMD = Path("/run/systemd/system")
 _DELEGATED = ("user.delegate", "trusted.delegate")
 """Attributes by which systemd says that a group is its unit's to divide."""
 _ASK_SECONDS = 10.0
+MOST_GROUPS = 100
+"""Groups within that of a sandbox: where it has the service's own user, programs inside can make some,
+and the service looks through all of them."""
 _PERIOD = 100_000
 """Microseconds over which processor time is measured."""
 _REMOVE_TRIES = 50
@@ -111,6 +114,8 @@ class Hierarchy:
         quota = bounds.processors * _PERIOD
         if "pids" in self.controllers:
             yield "pids.max", str(bounds.processes)
+        if self.unified:
+            yield "cgroup.max.descendants", str(MOST_GROUPS)
         if self.unified and "memory" in self.controllers:
             yield "memory.max", str(bounds.memory)
             yield "memory.swap.max", "0"

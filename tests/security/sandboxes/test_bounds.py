@@ -266,8 +266,10 @@ def test_the_unified_hierarchy(tmp_path, monkeypatch):
         group = mount / chosen / "quarterdeck-mark"
         assert directories == [str(group / "replica")]
         assert (mount / chosen / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
-        told = {name: (group / name).read_text() for name in ("cpu.max", "memory.max", "pids.max")}
+        names = ("cgroup.max.descendants", "cpu.max", "memory.max", "pids.max")
+        told = {name: (group / name).read_text() for name in names}
         assert told == {
+            "cgroup.max.descendants": str(cgroups.MOST_GROUPS),
             "cpu.max": "400000 100000",
             "memory.max": str(16 << 30),
             "pids.max": "8192",
@@ -332,6 +334,18 @@ async def test_a_delegated_group_is_divided(delegated):
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     await replica.wait()
+    assert await groups.remove("mark")
+
+
+async def test_a_replica_makes_few_groups_of_its_own(delegated):
+    """A sandbox of the service's own user can, and the service looks through all of them."""
+    hierarchy, _ = delegated
+    groups = ControlGroups((hierarchy,))
+    (directory,) = groups.enter("mark", "small")
+    with pytest.raises(OSError, match="Resource temporarily unavailable"):
+        for number in range(cgroups.MOST_GROUPS + 1):
+            (Path(directory) / str(number)).mkdir()
+    assert len(groups.pids("mark")) == 0
     assert await groups.remove("mark")
 
 
