@@ -542,6 +542,20 @@ async def test_a_fetch_and_a_patch_take_no_more_memory_than_they_may(
         await read_patch(parts())
 
 
+@pytest.mark.parametrize(
+    "name", [".git", ".GIT", ".g\u200cit", "git~1", ".git ", ".git::$INDEX_ALLOCATION"]
+)
+async def test_no_file_of_a_patch_is_one_of_gits_own(place: Path, name: str) -> None:
+    """Whatever the file system takes for the same name, such as one that folds case."""
+    lines = f"--- /dev/null\n+++ b/{name}/config\n@@ -0,0 +1 @@\n+[core]\n"
+    patch = f"diff --git a/{name}/config b/{name}/config\nnew file mode 100644\n{lines}"
+    before = contents(place)
+    with pytest.raises(CheckoutError) as refusal:
+        await (await LocalCheckout.find(place)).apply(patch.encode())
+    assert "invalid path" in (refusal.value.details or "")
+    assert contents(place) == before and nothing_is_left(place)
+
+
 async def test_what_a_replica_says_while_its_branch_is_fetched_is_text(
     place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,11 @@ from typing import Self
 from quarterdeck.local.processes import end_process
 
 CHUNK = 1 << 16
-_QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=false")
+_QUIET = (
+    *("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=false"),
+    # Names that some file systems take for `.git`, such as Linux's own where they fold case.
+    *("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true"),
+)
 _SNAPSHOT = (
     # No file monitors, and no parts of the index outside the copy.
     *(
