@@ -25,6 +25,8 @@ async def talk(console):
         if word == "secret":
             secret = await console.line("Secret:", secret=True)
             console.say(f"{len(secret)} characters")
+        elif word == "ask":
+            console.say(await console.line("Rewind to \\x1b]0;x\\x07\\x9b2J\\u202eturn?"))
         elif word == "later":
             console.prompting = rest != "quiet"
             loop.call_later(0.3, console.say, "something has happened")
@@ -60,6 +62,16 @@ def test_a_secret_is_not_shown(program: Program) -> None:
     program.type("and then\r")
     program.wait_for("> and then\nand then")
     assert b"sword" not in program.raw
+    end(program)
+
+
+def test_a_question_is_text(program: Program) -> None:
+    """It may quote what others named."""
+    program.type("ask\r")
+    program.wait_for("Rewind to turn?")
+    program.type("yes\r")
+    program.wait_for("\nyes\n")
+    assert not any(one in program.raw.decode() for one in "\x07\x9b\u202e")
     end(program)
 
 

@@ -121,7 +121,7 @@ class Console:
             question: what is asked for; the prompt by default.
             secret: nothing of it is shown.
         """
-        *lines, last = self._wrapped(question)
+        *lines, last = self._wrapped(" ".join(clean(question).split("\n")))
         if self.interactive:
             self._held.extend(lines)
         elif question != MORE:
