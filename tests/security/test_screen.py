@@ -18,6 +18,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from click.testing import CliRunner
 from pydantic import AwareDatetime, BaseModel
 from rich.color import ColorSystem
 from rich.segment import Segment
@@ -26,6 +27,7 @@ from textual.strip import Strip
 
 from quarterdeck.cli import git_remote
 from quarterdeck.cli.errors import FailedError
+from quarterdeck.cli.options import Common
 from quarterdeck.cli.output import (
     LONGEST_CELL,
     json_text,
@@ -34,6 +36,7 @@ from quarterdeck.cli.output import (
     print_text,
     safe_name,
 )
+from quarterdeck.cli.replica import git as git_verbs
 from quarterdeck.client.errors import ConflictError
 from quarterdeck.transcript.text import (
     MOST_JOINED,
@@ -187,6 +190,15 @@ async def test_what_is_not_of_gits_protocol_is_not_passed_to_git() -> None:
 
     with pytest.raises(FailedError, match="not of git's protocol"):
         _ = [part async for part in git_remote.harmless(parts())]
+
+
+def test_a_command_to_copy_is_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids of checkpoints come from a git that the agent may have replaced."""
+    monkeypatch.setattr(
+        git_verbs, "with_replica", lambda *_: types.SimpleNamespace(undo="x;touch y")
+    )
+    done = CliRunner().invoke(git_verbs.rewind, ["shop", "--to", "turns/1"], obj=Common())
+    assert "qd replica rewind shop --to 'x;touch y'." in done.output
 
 
 def test_json_has_marks_and_what_is_not_seen_as_escapes() -> None:

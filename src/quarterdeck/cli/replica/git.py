@@ -1,6 +1,7 @@
 """`qd replica git`, `diff`, `commit`, `update`, `push`, `rewind` and `pr`: git in replicas."""
 
 import asyncio
+import shlex
 import sys
 from collections.abc import AsyncIterable
 from typing import TYPE_CHECKING, Literal, cast
@@ -343,7 +344,7 @@ def rewind(common: Common, replica: str, checkpoint: str | None, chat: bool) -> 
     if common.json:
         print_json(done)
     else:
-        again = f"{safe_line(replica)} --to {done.undo}{' --chat' if chat else ''}"
+        again = f"{safe_line(replica)} --to {shlex.quote(safe_line(done.undo))}{' --chat' if chat else ''}"
         print_message(f"Rewound. To undo: qd replica rewind {again}.")
 
 
