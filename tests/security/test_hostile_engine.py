@@ -114,6 +114,9 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("chat.updated", {"chat": chat(str(uuid4())), "queue": 7}),
     ("chat.updated", {"chat": chat(str(uuid4())), "canceledMessageIds": 7}),
     ("chat.updated", {"chat": {**chat(str(uuid4())), "updatedAt": "9999-12-31T23:59:59-14:00"}}),
+    # In UTC of the years 1 and 9999.
+    ("chat.updated", {"chat": {**chat(str(uuid4())), "createdAt": "0002-01-01T00:00:00+14:00"}}),
+    ("chat.updated", {"chat": {**chat(str(uuid4())), "updatedAt": "9998-12-31T23:59:59-14:00"}}),
     ("chat.turn.delta", {"chatId": "x", "event": "text"}),
     ("chat.turn.delta", {"chatId": ["x"]}),
     ("chat.turn.completed", {"chatId": "x", "messageId": {}, "isComplete": True}),
@@ -204,9 +207,8 @@ async def test_entries_of_another_shape_are_left_out_and_reported_once(world: Wo
         stored = (await world.events(made))[whole:]
         assert {"n": None, "m": None} in [one["payload"] for one in stored]
         assert [one["index"] for one in stored] == list(range(whole + 1, whole + 1 + len(stored)))
-        history = await world.client.get(f"/v1/replica/{made}/history")
-        assert history.status_code == 200
-        assert (await world.client.get(f"/v1/replica/{made}/hooks")).status_code == 200
+        for path in ("", "/history", "/hooks", "/chats"):
+            assert (await world.client.get(f"/v1/replica/{made}{path}")).status_code == 200, path
     world.driver.signal(made, signal.SIGKILL)  # the next one numbers above what is stored
     sent = await world.send(made, "still here")
     assert await world.done(made, sent["message_id"])

@@ -46,7 +46,10 @@ def _assume_utc(value: object) -> object:
 
 
 def _within_calendar(value: datetime) -> datetime:
-    if value.year in (MINYEAR, MAXYEAR):  # in UTC it may be outside the calendar
+    ends = (MINYEAR, MAXYEAR)
+    # In UTC, a time of these years may be outside the calendar, and one of the years beside them in
+    # these: it would be stored, and refused when it is read again.
+    if value.year in ends or value.astimezone(UTC).year in ends:
         raise ValueError("it is not in the years 2 to 9998")
     return value
 
