@@ -214,6 +214,27 @@ async def test_entries_of_another_shape_are_left_out_and_reported_once(world: Wo
     assert await world.done(made, sent["message_id"])
 
 
+@pytest.mark.parametrize("answer", ["text", [], {"index": "x"}, {"index": -1}, {"index": 2**63}])
+async def test_a_confirmation_of_another_shape_is_the_engines_fault(
+    world: World, answer: Any
+) -> None:
+    made = await world.create()
+    id = str(uuid4())
+
+    def prepare(engine: Forged) -> None:
+        engine.sends = [
+            journal(engine.last + 1, "chat.created", chat=chat(id)),
+            journal(engine.last + 2, "mark", n=1),
+        ]
+        engine.answers["chat.respond"] = answer
+
+    async with forged(world, made, prepare):
+        await marked(world, made, 1)
+        choice = {"requestId": "r", "optionId": "yes"}
+        said = await world.post(made, f"/chats/{id}/respond", choice)
+    assert (said.status_code, said.json()["code"]) == (502, "ENGINE_UNREACHABLE"), said.text
+
+
 UNNUMBERED = {
     "garbage": b"\xff\xfe garbage\n",
     "an endless line": b"x" * (LINE_LIMIT + 1),

@@ -396,7 +396,9 @@ class EngineLink:
     async def chat_respond(self, answer: Answer) -> Journaled:
         """Answer an agent's question. Refused with `CONFLICT` when it is closed."""
         result = await self._send("chat.respond", answer)
-        return Journaled(index=0) if result is None else Journaled.model_validate(result)
+        if result is None:
+            return Journaled(index=0)
+        return _read("chat.respond", result, Journaled)
 
     async def chat_ask(self, question: AskPerson) -> PersonAsked:
         """Ask a person in a chat and wait for the answer, however long it takes.
@@ -476,13 +478,7 @@ class EngineLink:
     # Inside
 
     async def _call(self, method: str, params: _Params, model: type[_Model]) -> _Model:
-        result = await self._send(method, params)
-        try:
-            return model.model_validate(result)
-        except ValidationError as error:
-            raise EngineProtocolError(
-                f"The engine's answer of {method} has no known shape."
-            ) from error
+        return _read(method, await self._send(method, params), model)
 
     async def _send(self, method: str, params: _Params) -> Any:
         if self.closed:
@@ -581,6 +577,13 @@ class EngineLink:
         while (item := await stream.get()) is not None:
             yield item
         raise self._error or EngineGoneError()
+
+
+def _read(method: str, result: Any, model: type[_Model]) -> _Model:
+    try:
+        return model.model_validate(result)
+    except ValidationError as error:
+        raise EngineProtocolError(f"The engine's answer of {method} has no known shape.") from error
 
 
 def _named(session_id: Id, request: BaseModel) -> dict[str, Any]:
