@@ -235,6 +235,21 @@ async def test_a_confirmation_of_another_shape_is_the_engines_fault(
     assert (said.status_code, said.json()["code"]) == (502, "ENGINE_UNREACHABLE"), said.text
 
 
+@pytest.mark.parametrize("packed", ["\u0301", "x", "eA==", "\0"])
+async def test_files_that_cannot_be_unpacked_are_none(world: World, packed: str) -> None:
+    made = await world.create()
+
+    def prepare(engine: Forged) -> None:
+        engine.sends = [journal(engine.last + 1, "mark", n=1)]
+        engine.answers["files.index"] = {"truncated": False, "packed": packed}
+
+    async with forged(world, made, prepare) as engine:
+        await marked(world, made, 1)
+        found = await world.client.get(f"/v1/replica/{made}/repo-files/search?refresh=true")
+        assert any(call["method"] == "files.index" for call in engine.calls)
+    assert (found.status_code, found.json()["files"]) == (200, []), found.text
+
+
 UNNUMBERED = {
     "garbage": b"\xff\xfe garbage\n",
     "an endless line": b"x" * (LINE_LIMIT + 1),

@@ -15,7 +15,6 @@ import base64
 import json
 import logging
 import zlib
-from binascii import Error as NoBase64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -309,7 +308,7 @@ class Indexes:
                 self._unsupported.add(row.id)
             log.info("The files of %s cannot be listed now: %s", row.id, e.message)
             return False
-        except (StorageError, BadIndexError, NoBase64) as e:
+        except (StorageError, BadIndexError) as e:
             log.warning("The files of %s cannot be indexed: %s", row.id, e)
             return False
         self._unsupported.discard(row.id)
@@ -319,7 +318,10 @@ class Indexes:
     async def _take_over(self, row: WorkspaceRow, started: datetime) -> None:
         supervisor = self._fleet.of(row.id)
         answer = await supervisor.call(row, lambda link: link.files_index(), INDEX_SECONDS)
-        packed = base64.b64decode(answer.packed, validate=True)
+        try:
+            packed = base64.b64decode(answer.packed, validate=True)
+        except ValueError as e:  # also for text that is not ASCII
+            raise BadIndexError("The index is not base64.") from e
         if await self._is_known(row.id, packed, answer.truncated):
             return
         ready = await asyncio.to_thread(lambda: prepare(unpack(packed)))
