@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.engine.git import GitError, read_repository, run_git
+from quarterdeck.engine.git import GitError, large_files, read_repository, run_git
 from quarterdeck.engine.git_operations import (
     NOTE,
     CheckoutOperations,
@@ -311,6 +311,40 @@ async def test_git_does_not_read_what_no_repository_has(path: Path) -> None:
     index.symlink_to("/dev/zero")
     with pytest.raises(GitError, match="index is a device"):
         await run_git(path, ENVIRONMENT, "status", seconds=1.0)
+
+
+async def test_files_of_holes_are_not_read_to_compare_them(path: Path) -> None:
+    repository = EngineRepository(
+        id=uuid4(),
+        name="tool",
+        path=str(path),
+        default_branch="main",
+        base_commit=git(path, "rev-parse", "HEAD"),
+    )
+    (path / "small").write_text("new\n")
+    for name in ("kept", "new file", 'a "quoted"\n*'):
+        (path / name).touch()
+        os.truncate(path / name, 1 << 40)  # reading one takes many minutes
+    difference = await read_diff(repository, ENVIRONMENT)
+    assert "+new" in difference
+    assert "Binary files a/kept and b/kept differ" in difference
+    assert "diff --git a/new file b/new file" in difference
+    assert difference.count("Binary files ") == 3
+    assert '"a/\\141\\040\\042' in difference
+    state = await read_repository(repository, ENVIRONMENT, hooks_completed=True)
+    assert state.git_diff == GitDiff(added=1, removed=0)
+    assert state.uncommitted is not None and state.uncommitted.files == 4
+
+
+async def test_too_many_large_files_are_refused_unread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.engine.git.LARGE_FILES", 0)
+    os.truncate(path / "kept", 1 << 40)
+    with pytest.raises(
+        GitError, match=r"More than 0 changed files are larger than 64 MiB\. Remove"
+    ):
+        await large_files(path, "HEAD", ENVIRONMENT)
 
 
 def test_a_repository_that_cannot_be_written_is_refused_in_a_sentence(path: Path) -> None:

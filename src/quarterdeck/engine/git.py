@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,10 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 TIMEOUT_SECONDS = 60.0
 COUNTED_FILE_BYTES = 1 << 20
 COUNTED_FILES = 2_000
+COMPARED_FILE_BYTES = 64 << 20
+"""git would read all of a larger file, also one of holes, to name its content."""
+LARGE_FILES = 1_000
+"""Most of them that a command can leave out."""
 UNTRACKED_SHOWN = 100
 COMMITS_SHOWN = 50
 
@@ -169,12 +174,50 @@ async def base_of(
 async def _changed_lines(
     path: Path, against: str, environment: Mapping[str, str]
 ) -> tuple[int, int]:
-    stat = await run_git(
+    large = await large_files(path, against, environment)
+    counted = await run_git(
         path, environment, "-c", "diff.autoRefreshIndex=false",  # it is an agent's, who may lock it
-        "diff", "--shortstat", "--no-ext-diff", "--no-textconv", "-M", against, "--",
+        "diff", "--shortstat", "--no-ext-diff", "--no-textconv", "-M", against, "--", *without(large),
     )  # fmt: skip
-    counts = {kind: int(number) for number, kind in _STAT.findall(stat)}
+    counts = {kind: int(number) for number, kind in _STAT.findall(counted)}
     return counts.get(b"insertion", 0), counts.get(b"deletion", 0)
+
+
+async def large_files(path: Path, against: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the names of changed files that are larger than `COMPARED_FILE_BYTES`.
+
+    Raises:
+        GitError: there are too many, or git cannot list the changes.
+    """
+    listed = await run_git(
+        path, environment, "diff-index", "--name-only", "--no-renames", "-z", against, "--"
+    )
+    large = await asyncio.to_thread(_large, path, listed)
+    if len(large) > LARGE_FILES:
+        raise GitError(
+            f"More than {LARGE_FILES} changed files are larger than {COMPARED_FILE_BYTES >> 20} MiB. "
+            "Remove some, or let .gitignore name them."
+        )
+    return large
+
+
+def _large(root: Path, listed: bytes) -> list[str]:
+    large: list[str] = []
+    for name in map(os.fsdecode, listed.split(b"\0")):
+        try:
+            status = (root / name).lstat()
+        except OSError:
+            continue  # removed, or its directory was replaced
+        if stat.S_ISREG(status.st_mode) and status.st_size > COMPARED_FILE_BYTES:
+            large.append(name)
+            if len(large) > LARGE_FILES:
+                break
+    return large
+
+
+def without(names: Sequence[str]) -> list[str]:
+    """Return patterns for all files except these."""
+    return [f":(top,exclude,literal){name}" for name in names]
 
 
 async def _compare(

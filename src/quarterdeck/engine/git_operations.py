@@ -20,7 +20,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
 
-from quarterdeck.engine.git import GitError, base_of, commit_time, read_commit, run_git
+from quarterdeck.engine.git import (
+    GitError,
+    base_of,
+    commit_time,
+    large_files,
+    read_commit,
+    run_git,
+    without,
+)
 from quarterdeck.local.git_directory import git_locks, remove_left_locks
 from quarterdeck.wire.git import Checkpoint, Checkpoints, Committed, PackHeader, Updated
 from quarterdeck.wire.git_state import CheckoutDiff, EngineRepository, GitCommit, RepositoryDiffs
@@ -56,10 +64,23 @@ async def read_diff(repository: EngineRepository, environment: Mapping[str, str]
     branch = repository.base_branch or repository.default_branch
     base = await base_of(path, repository.base_commit, branch, environment)
     async with index_with_new_files(path, environment) as variables:
-        output = await run_git(path, variables, *_DIFF, base, "--", most=DIFF_BYTES)
+        large = await large_files(path, base, variables)
+        output = await run_git(
+            path, variables, *_DIFF, base, "--", *without(large), most=DIFF_BYTES
+        )
+    output = b"".join(map(_large_diff, large)) + output
     if len(output) >= DIFF_BYTES:
-        output = output[: output.rfind(b"\n") + 1]
+        output = output[: output.rfind(b"\n", 0, DIFF_BYTES) + 1]
     return output.decode(errors="replace")
+
+
+def _large_diff(name: str) -> bytes:
+    """Return what git prints of a file that it does not compare."""
+    plain = name.isprintable() and not {'"', "\\"} & set(name)
+    # Like git: octal numbers in quotes.
+    text = name if plain else "".join(f"\\{byte:03o}" for byte in os.fsencode(name))
+    old, new = (f"{side}/{text}" if plain else f'"{side}/{text}"' for side in "ab")
+    return os.fsencode(f"diff --git {old} {new}\nBinary files {old} and {new} differ\n")
 
 
 @asynccontextmanager
