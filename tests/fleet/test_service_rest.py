@@ -6,9 +6,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.service.replicas.rows import find_workspace
+from quarterdeck.service import event_rows
+from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.fleet import transitions
+from quarterdeck.service.formats import moment_text
+from quarterdeck.service.replicas.rows import change_workspace, find_workspace
 from tests.fleet.conftest import Time, World
 from tests.support.waiting import eventually
 
@@ -326,6 +331,32 @@ async def test_a_message_that_waits_is_not_deleted(world: World, time: Time) -> 
     time.move(days=2)
     await look(world)
     assert await status(world, made) == "sleeping"
+
+
+@pytest.mark.parametrize("used", [False, True])
+async def test_a_long_history_is_deleted_in_parts_until_the_replica_is_used(
+    world: World, time: Time, monkeypatch: pytest.MonkeyPatch, used: bool
+) -> None:
+    made = await world.create(lifecycle_policy="delete_after_inactivity")
+    await world.post(made, "/sleep")
+    for number in range(8):
+        event = NewEvent("strange", {"n": number, "text": "x" * 10_000})
+        await world.context.event_log.append(made, [event])
+    monkeypatch.setattr(event_rows, "REMOVED_CHARACTERS", 15_000)
+    parts: list[bool] = []
+
+    def counted(connection: Connection, workspace_id: str) -> bool:
+        parts.append(event_rows.remove_oldest(connection, workspace_id))
+        if used:
+            now = moment_text(world.context.clock())
+            change_workspace(connection, workspace_id, rested_at=now)
+        return parts[-1]
+
+    monkeypatch.setattr(transitions, "remove_oldest", counted)
+    time.move(days=2)
+    await look(world)
+    assert await status(world, made) == ("sleeping" if used else None)
+    assert parts == [True] if used else parts[:3] == [True] * 3 and not parts[-1]
 
 
 @pytest.mark.long

@@ -201,12 +201,14 @@ async def remove(
 ) -> bool:
     """Remove the record, end its streams, destroy its sandbox; False when `only_if` says no.
 
+    `only_if` is asked before each part of a long history: a replica that is used meanwhile stays, with less of it.
+
     Raises:
         ApiError: NOT_FOUND; INTERNAL_ERROR when the sandbox could not be destroyed.
         StorageError: the replica is still there, perhaps with less history.
     """
     now = moment_text(context.clock())
-    long = only_if is None and await _remove_long_history(context, workspace_id)
+    long = await _remove_long_history(context, workspace_id, only_if)
 
     def run(connection: Connection) -> WorkspaceRow | None:
         if only_if is not None and not only_if(connection):
@@ -245,13 +247,17 @@ async def _give_back(context: ServiceContext) -> None:
         log_storage_error(log, "The database keeps its size", e)
 
 
-async def _remove_long_history(context: ServiceContext, workspace_id: str) -> bool:
+async def _remove_long_history(
+    context: ServiceContext, workspace_id: str, only_if: Callable[[Connection], bool] | None
+) -> bool:
     """Remove all but the end of a long history in parts, and return whether the history was long.
 
     The rest is removed with the record. If this is interrupted, the replica is still there, with less history.
     """
 
     def run(connection: Connection) -> bool:
+        if only_if is not None and not only_if(connection):
+            return False
         row = find_workspace(connection, workspace_id)
         return bool(row and row.is_of(context.home_id)) and remove_oldest(connection, workspace_id)
 

@@ -226,8 +226,8 @@ class WorkspaceManager:
     async def delete(self, only_if: Callable[[Connection], bool] | None = None) -> bool:
         """Stop everything, remove the record, then the files.
 
-        With `only_if`, which is called in the same transaction, False and nothing changed when it
-        fails; only for a workspace that does not run.
+        With `only_if`, which is called in each transaction, False when it fails, and nothing changed
+        except that a long history may be shorter; only for a workspace that does not run.
 
         Raises:
             ApiError: NOT_FOUND; INTERNAL_ERROR when files remain, which is tried again later.
