@@ -362,7 +362,13 @@ async def test_a_resource_is_read_once_in_a_while_and_then_on_a_condition(
         (422, {"errors": [{"field": "base", "code": "invalid"}]}, None, "", "base is invalid"),
         (400, {"message": {"title": ["is too long"]}}, None, "refused", "title: is too long"),
         (409, {"message": ["Another open one: !5"]}, None, "refused", "Another open one: !5"),
-        (500, {"message": "secret of the host"}, None, "cannot be used now", "it answered 500"),
+        (
+            500,
+            {"message": "secret of the host"},
+            None,
+            "cannot be used now. Try again later.",
+            "it answered 500",
+        ),
         (301, None, None, "refused", "it answered 301"),
     ],
 )
@@ -444,7 +450,7 @@ async def test_a_host_that_does_not_answer(
     hosts.held.add("GET")
     looks = (asking.at(host).look(number) for number in range(50))
     told = await asyncio.gather(*looks, return_exceptions=True)
-    assert {str(one) for one in told} == {f"{host} cannot be used now."}
+    assert {str(one) for one in told} == {f"{host} cannot be used now. Try again later."}
     assert len(hosts.asked) <= api.AT_ONCE
     hosts.held.clear()
     hosts.gate.set()

@@ -58,7 +58,7 @@ class JournalError(EngineRefusedError):
 class EngineGoneError(EngineError):
     """The engine closed the link or cannot be reached."""
 
-    def __init__(self, message: str = "The engine closed the connection.") -> None:
+    def __init__(self, message: str = "The engine closed the connection. Try again.") -> None:
         super().__init__(ErrorCode.ENGINE_UNREACHABLE, message)
 
 

@@ -67,7 +67,7 @@ class EngineChannel:
         except EngineError as e:
             raise api_error(e) from e
         except TimeoutError as e:
-            raise unreachable("The replica's engine does not answer.") from e
+            raise unreachable(f"The replica's engine does not answer. {NEXT_STEP}") from e
 
     async def _open_link(self) -> EngineLink:
         try:
@@ -80,6 +80,9 @@ class EngineChannel:
             raise ApiError(
                 ErrorCode.ENGINE_STARTING, "The replica's engine is starting. Try again shortly."
             ) from e
+
+
+NEXT_STEP = "Try again; if it stays so, put the replica to sleep and wake it."
 
 
 def unreachable(message: str) -> ApiError:

@@ -15,6 +15,7 @@ from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.fleet.engine_lifecycle import EngineLifecycle
 from quarterdeck.service.fleet.reconcile import end_chat
 from quarterdeck.service.fleet.runtime import (
+    NEXT_STEP,
     Dependencies,
     WorkspaceHealth,
     WorkspaceRuntime,
@@ -154,7 +155,9 @@ class WorkspaceManager:
         except TimeoutError as e:
             if (failure := self._site.mark.failure) is not None:
                 raise failure from e
-            raise unreachable("The replica's engine does not report its events.") from e
+            raise unreachable(
+                f"The replica's engine does not report its events. {NEXT_STEP}"
+            ) from e
         return changed
 
     async def end_chat(self, row: WorkspaceRow, chat_id: str) -> None:

@@ -194,7 +194,9 @@ class HostApi:
         return self._failed(reason)
 
     def _failed(self, reason: str) -> ApiError:
-        return ApiError(ErrorCode.CONFLICT, f"{self.host} cannot be used now.", reason)
+        return ApiError(
+            ErrorCode.CONFLICT, f"{self.host} cannot be used now. Try again later.", reason
+        )
 
     def _check(self, answer: _Answer) -> None:
         """Raise the error of an answer that is not a success."""
