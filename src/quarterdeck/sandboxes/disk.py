@@ -36,9 +36,9 @@ from quarterdeck.sandboxes.record import load_record
 
 RESERVED = 256 << 20
 RESERVED_FILES = 65_536
-RESERVED_PART = 50
+RESERVED_PART, RESERVED_FILES_PART = 10, 50
 """No replica starts when less than this many bytes or files, or this part of the disk if that is less, is
-free: the service stores events and messages on it."""
+free: the service stores events and messages on it. What is written between two looks does not get less on a small disk."""
 CRITICAL_PART = 4
 """Programs that write are killed when less than this part of that is free. The reserve is as large."""
 LEAST_RESERVE = 1 << 20
@@ -93,7 +93,7 @@ def room_of(home: Home) -> Room:
         disk.f_bavail * disk.f_frsize,
         min(RESERVED, size // RESERVED_PART),
         disk.f_favail,
-        min(RESERVED_FILES, disk.f_files // RESERVED_PART),
+        min(RESERVED_FILES, disk.f_files // RESERVED_FILES_PART),
     )
 
 

@@ -47,11 +47,8 @@ class Reports:
 
 
 @pytest.fixture
-async def bench(
-    tmp_path: Path, require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> AsyncGenerator[Bench]:
+async def bench(tmp_path: Path, require_tool: Callable[[str], str]) -> AsyncGenerator[Bench]:
     require_tool("bwrap")
-    monkeypatch.setattr(disk, "RESERVED_PART", 10)
     home = Home(tmp_path / "home")
     home.root.mkdir()
     with small_disk(home.root, MEGABYTES, require_tool):
