@@ -114,6 +114,9 @@ async def test_a_trailer_changes_nothing(world: World, address: tuple[str, int])
     assert (await ask(own, other)).startswith(accepted)
     assert (await ask(other, own)).startswith(refused)
     assert (await ask("", own)).startswith(refused)
+    # They count as headers; the request is being served, so there is no other answer than the end.
+    assert (await ask(own, "X: y\r\n" * 90)).startswith(accepted)
+    assert await ask(own, "X: y\r\n" * 100) == b""
 
 
 async def test_streams_end_soon_after_their_key_was_revoked(
