@@ -402,6 +402,24 @@ async def test_unread_entries_and_frames_are_bounded_in_bytes(
         await link.close()
 
 
+@pytest.mark.parametrize("second", [1, 2])
+async def test_entries_that_are_not_in_order_end_the_link(second: int) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        engine = Forged(str(uuid4()), 0)
+        engine.sends = [journal(2, "x"), journal(second, "x"), journal(3, "x")]
+        await engine.serve(reader, writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        streams = await asyncio.open_connection(*server.sockets[0].getsockname())
+        link = await EngineLink.open(*streams, "x", after=0)
+        await link.wait_closed()
+        assert [entry.index for entry in await link.journal_batch(512)] == [2]
+        with pytest.raises(EngineProtocolError, match="not in order"):
+            await link.journal_batch(512)
+        await link.close()
+
+
 @pytest.mark.parametrize("unit", ["lines", "bytes"])
 async def test_a_link_is_not_read_faster_than_its_rates(
     monkeypatch: pytest.MonkeyPatch, unit: str
