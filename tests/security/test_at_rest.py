@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, create_engine, select, text
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.port import LocalDriver
 from quarterdeck.service.chats.rows import Deletion
 from quarterdeck.service.db.database import REVISIONS, Database, sqlite_url, writing_engine
 from quarterdeck.service.db.migrations import upgrade
-from quarterdeck.service.db.tables import chats
+from quarterdeck.service.db.tables import automations, chats, metadata
 from quarterdeck.service.errors import ForeignDatabaseError, HomeUnusableError
 from quarterdeck.service.notifications.rows import due_deliveries
 from quarterdeck.service.replicas.rows import find_workspace
 from quarterdeck.service.start import open_service
-from quarterdeck.service.vault import Vault, open_vault, seal_all, webhook_place
+from quarterdeck.service.vault import Vault, discard_sealed, open_vault, seal_all, webhook_place
 from tests.conftest import DATABASES
 from tests.fleet.conftest import World
 
@@ -271,3 +271,19 @@ async def test_a_database_without_sealed_values_gets_a_key(tmp_path: Path) -> No
     vault = await open_vault(database, tmp_path / "master.key", new_key=False)
     assert vault.derived("x")
     await database.close()
+
+
+def test_webhooks_whose_secret_is_lost_take_no_calls() -> None:
+    """Without it a call could not be told from one that somebody else makes."""
+    engine = create_engine("sqlite://")
+    metadata.create_all(engine)
+    with engine.connect() as connection:
+        row: dict[str, Any] = {
+            column.name: "1" if column.type.python_type is str else 1
+            for column in automations.columns
+        }
+        connection.execute(automations.insert().values(**row))
+        discard_sealed(connection)
+        kept = connection.execute(select(automations)).mappings().one()
+        assert kept["webhook_token_hash"] is None
+        assert not any(kept[name] for name in row if name.endswith("_sealed"))
