@@ -213,6 +213,7 @@ async def test_no_connection_is_used_for_a_second_call(names: dict[str, str]) ->
     """With TLS its certificate would be that of another name at the same address."""
     names |= {"one.invalid": "127.0.0.1", "two.invalid": "127.0.0.1"}
     connections: list[int] = []
+    ended: list[int] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append(0)
@@ -220,6 +221,9 @@ async def test_no_connection_is_used_for_a_second_call(names: dict[str, str]) ->
             while await reader.readuntil(b"\r\n\r\n"):
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        ended.append(0)
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
@@ -227,6 +231,7 @@ async def test_no_connection_is_used_for_a_second_call(names: dict[str, str]) ->
             for host in ("one.invalid", "two.invalid", "127.0.0.1"):
                 url = f"http://{host}:{port}/"
                 assert (await client.get(url, extensions={PRIVATE: True})).status_code == 200
+        await eventually(lambda: len(ended) == len(connections))
         assert len(connections) == 3
 
 
