@@ -1,5 +1,6 @@
 """What an engine reports is bounded before it becomes a row or part of an answer."""
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -9,8 +10,10 @@ import pytest
 from sqlalchemy import func, select
 
 from quarterdeck.service import relay
+from quarterdeck.service.chats import rows as chat_rows
 from quarterdeck.service.db.tables import hook_logs, webhook_deliveries, workspaces
 from quarterdeck.service.environments import rows as environment_rows
+from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.notifications import rows as notification_rows
 from quarterdeck.service.notifications.notifier import _notice
 from quarterdeck.service.replicas.rows import (
@@ -21,7 +24,7 @@ from quarterdeck.service.replicas.rows import (
 )
 from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT
 from tests.fleet.conftest import World
-from tests.security.forged_engine import Forged, chat, forged, journal
+from tests.security.forged_engine import MOMENT, Forged, chat, forged, journal
 from tests.security.test_hostile_engine import LOG, errors, marked
 from tests.support.waiting import eventually
 
@@ -246,3 +249,36 @@ def test_the_head_of_a_save_costs_little_in_whatever_chunks_it_comes() -> None:
         "What the replica sent cannot be read. 31",
         "True",
     ], told.stderr[-300:]
+
+
+async def test_few_events_are_read_for_the_commands_of_an_agent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that look like announcements may be any number, and megabytes each."""
+    made = await world.create()
+    (chat_id,) = [one["id"] for one in (await world.get(made))["chats"]]
+    kept = {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "plan"}]}
+    alike = {"sessionUpdate": "tool_call", "rawInput": kept}
+
+    async def add(payload: dict[str, Any], count: int) -> None:
+        event = {"timestamp": MOMENT, "type": "acp-session_update", "payload": payload}
+        new = NewEvent("chat.turn.delta", {"chatId": chat_id, "event": event})
+        await world.context.event_log.append(made, [new] * count)
+
+    read = 0
+
+    def counted(text: str) -> Any:
+        nonlocal read
+        read += 1
+        return json.loads(text)
+
+    monkeypatch.setattr(chat_rows, "from_json", counted)
+    offered = chat_rows.offered_commands
+    await add(kept, 1)
+    await add(alike, 3)
+    names = await world.context.database.read(lambda c: offered(c, chat_id))
+    assert (names, read) == ([{"name": "plan"}], 4)
+    await add(alike, 100)
+    read = 0
+    assert await world.context.database.read(lambda c: offered(c, chat_id)) == []
+    assert read == chat_rows.UPDATES_READ

@@ -22,6 +22,7 @@ from pydantic_core import from_json
 from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
 
 from quarterdeck.service.db.tables import chats, events, messages, workspaces
+from quarterdeck.service.event_rows import PIECEMEAL
 from quarterdeck.wire.chats import Chat, ChatSettings, QueuedMessage
 from quarterdeck.wire.history import AgentEventType
 
@@ -257,6 +258,8 @@ def offered_settings(connection: Connection, organization_id: str, chat: Chat) -
 
 
 COMMANDS_UPDATE = "available_commands_update"
+UPDATES_READ = 16
+"""Newest events that may be the last announcement of commands; an engine says how many may be."""
 
 
 def offered_commands(connection: Connection, chat_id: str) -> list[dict[str, Any]]:
@@ -269,6 +272,8 @@ def offered_commands(connection: Connection, chat_id: str) -> list[dict[str, Any
             events.c.payload_json.like(f'%"sessionUpdate":"{COMMANDS_UPDATE}"%'),
         )
         .order_by(events.c.chat_history_index.desc())
+        .limit(UPDATES_READ)
+        .execution_options(**PIECEMEAL)
     )
     for payload in connection.execute(statement).scalars():
         update = from_json(payload)["event"]["payload"]
@@ -520,6 +525,7 @@ _turn_starts = (
         events.c.payload_json.like(f'%"type":"{AgentEventType.USER_MESSAGE}"%'),
     )
     .order_by(events.c.chat_history_index)
+    .execution_options(**PIECEMEAL)
 )
 
 
