@@ -23,6 +23,7 @@ from quarterdeck.service.replicas.rows import (
     work_of,
 )
 from quarterdeck.wire.setup import HOOK_OUTPUT_LIMIT
+from quarterdeck.wire.terminals import EXEC_OUTPUT_LIMIT
 from tests.fleet.conftest import World
 from tests.security.forged_engine import MOMENT, Forged, chat, forged, journal
 from tests.security.test_hostile_engine import LOG, errors, marked
@@ -282,3 +283,29 @@ async def test_few_events_are_read_for_the_commands_of_an_agent(
     read = 0
     assert await world.context.database.read(lambda c: offered(c, chat_id)) == []
     assert read == chat_rows.UPDATES_READ
+
+
+async def test_one_message_cannot_be_copied_by_joining_it(world: World) -> None:
+    """A message has up to 8 MB, and an entry that joins it a few bytes."""
+    made = await world.create()
+    world.driver.fault(made, "refuse")
+    (chat_id,) = {(await world.send(made, text))["chat_id"] for text in ("wait", "mine")}
+    before = await world.queue(made, chat_id)
+    waiting = [one["id"] for one in before["queue"]]
+    joined = {"messageId": str(uuid4()), "messageIds": [waiting[-1], str(uuid4())]}
+    await report(world, made, ("chat.updated", {"chat": chat(chat_id), "joined": joined}))
+    assert [one["id"] for one in (await world.queue(made, chat_id))["queue"]] == waiting
+
+
+async def test_the_output_of_a_command_is_cut(world: World) -> None:
+    made = await world.create()
+    told = {"output": LONG + "the end", "exit_code": 0, "timed_out": False, "truncated": False}
+
+    def prepare(engine: Forged) -> None:
+        engine.answers["exec"] = told
+
+    async with forged(world, made, prepare) as engine:
+        await eventually(lambda: any(c["method"] == "queue.held" for c in engine.calls))
+        answer = (await world.post(made, "/exec", {"command": "true"})).json()
+    assert answer["truncated"] and answer["output"].endswith("the end")
+    assert len(answer["output"]) == EXEC_OUTPUT_LIMIT

@@ -253,7 +253,8 @@ def _json_of(value: BaseModel | None) -> str | None:
 def _keep_queue(connection: Connection, workspace_id: str, changed: ChatChanged) -> None:
     if changed.joined is not None:
         ids = [str(id) for id in changed.joined.message_ids]
-        if parts := read_parts(connection, workspace_id, str(changed.chat.id), ids):
+        parts = read_parts(connection, workspace_id, str(changed.chat.id), ids)
+        if len(parts) > 1:  # of one, an engine could store copies without end
             store_joined(connection, workspace_id, join(parts, str(changed.joined.message_id)))
     moved = dict.fromkeys(changed.steered_message_ids or (), MessageState.DONE)
     moved |= dict.fromkeys(changed.canceled_message_ids or (), MessageState.CANCELED)

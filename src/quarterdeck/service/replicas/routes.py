@@ -32,7 +32,7 @@ from quarterdeck.wire.replicas import (
     WorkspaceStatusAnswer,
 )
 from quarterdeck.wire.setup import HookLogs
-from quarterdeck.wire.terminals import ExecRequest, ExecResponse
+from quarterdeck.wire.terminals import EXEC_OUTPUT_LIMIT, ExecRequest, ExecResponse
 
 replicas_router = APIRouter(tags=["replicas"])
 _all = APIRouter(tags=["replicas"])
@@ -209,7 +209,10 @@ _exec_replica = replica_router("exec")
 async def run(body: ExecRequest, fleet: FleetDep, workspace: Workspace) -> ExecResponse:
     """Run a shell command in the workspace's root, or its repository; the replica must be active."""
     limit = body.timeout_seconds + STOP_SECONDS
-    return await fleet.of(workspace.id).call(workspace, lambda link: link.exec(body), limit)
+    answer = await fleet.of(workspace.id).call(workspace, lambda link: link.exec(body), limit)
+    if len(answer.output) > EXEC_OUTPUT_LIMIT:  # an engine may answer anything
+        answer.output, answer.truncated = answer.output[-EXEC_OUTPUT_LIMIT:], True
+    return answer
 
 
 exec_router = both_families(_exec_replica)
