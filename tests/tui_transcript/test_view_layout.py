@@ -196,6 +196,51 @@ def test_hostile_markdown_is_drawn_in_time() -> None:
     assert (datetime.now(UTC) - started).total_seconds() < 10
 
 
+@pytest.mark.parametrize("mark", ["*", "**", "~~"])
+def test_marks_within_marks_are_drawn_however_deep(mark: str) -> None:
+    text = f"{mark}a " * 600 + f"a{mark} " * 600
+    assert "".join(plain(rows(text))).replace(" ", "") == text.replace(" ", "")
+    assert plain(rows(f"{mark}a " * 20 + f"a{mark} " * 20, 200)) == [" ".join("a" * 40)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "|a|b|\n|-|-|\n" + "|x|y|\n" * 2_600,
+        "|a" * 60 + "|\n" + "|-" * 60 + "|\n" + "|x\n" * 100,
+        "|a" * 2_000 + "|\n" + "|-" * 2_000 + "|\n|x|\n",
+    ],
+    ids=["rows", "short rows", "columns"],
+)
+def test_a_table_of_too_many_cells_is_shown_as_code(table: str) -> None:
+    drawn = rows(f"before\n\n{table}\nafter\n\n|c|d|\n|-|-|\n|1|2|\n", 9_000)
+    assert plain(drawn) == [
+        "before", "", *(f"  {row}" for row in table.splitlines()), "",
+        "after", "", "c  \u2502 d ", "\u2500\u2500\u2500\u253c\u2500\u2500\u2500", "1  \u2502 2 ",
+    ]  # fmt: skip
+    assert all(
+        span.role is TextRole.CODE for row in drawn[2:-7] for span in row if span.text.strip()
+    )
+
+
+def test_only_so_many_marks_of_a_text_are_drawn() -> None:
+    drawn = plain(rows("**a**\n\n" * 4_000, 80))
+    assert (drawn[0], drawn[4_998], drawn[5_000]) == ("a", "a", "**a**")
+
+
+def test_the_rest_of_a_long_text_is_shown_as_it_is() -> None:
+    prose, text, at = Prose(60), "*a*\n\n" * 3_000, 0
+    whole = Prose(60).rows(text)
+    drawn = plain(whole)
+    assert drawn[2_998:3_000] == ["a", ""]
+    assert drawn[3_000].startswith("\u2026 the rest of this text is too long")
+    assert drawn[3_001:] == ["*a*", ""] * 1_500
+    while at < len(text):
+        at += 4_999
+        shown = prose.rows(text[:at])
+    assert shown == whole
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_heights_are_sums(seed: int) -> None:
     chosen = random.Random(seed)

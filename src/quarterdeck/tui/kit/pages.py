@@ -12,7 +12,7 @@ from quarterdeck.transcript.text import clean, clean_output, one_line
 from quarterdeck.tui.kit.spans import Line, Span, TextRole, line, plain, untabbed, wrap_hard
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import part_style
-from quarterdeck.tui.transcript_view.markdown import draw, parse
+from quarterdeck.tui.transcript_view.markdown import Prose
 
 LONGEST_ROW = 4_000
 """Characters of a line that are shown; nobody reads further to the right."""
@@ -141,10 +141,10 @@ class MarkdownPage(WrappedPage):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._tokens = parse(clean(text))
+        self._source = clean(text)
 
     def _draw(self, width: int) -> list[Line]:
-        return draw(self._tokens, width)
+        return Prose(width).rows(self._source)
 
 
 class OutputPage(WrappedPage):

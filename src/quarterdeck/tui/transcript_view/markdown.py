@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -24,6 +24,7 @@ from quarterdeck.tui.kit.spans import (
 
 if TYPE_CHECKING:  # the parser is loaded for the first text
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
     from markdown_it.tree import SyntaxTreeNode
 
@@ -200,7 +201,17 @@ def _row(parts: Sequence[Line], widths: Sequence[int], sides: Sequence[str]) -> 
 
 
 _LONGEST_INLINE = 20_000
-"""Characters of a paragraph that are parsed for emphasis: hostile text can make it slow."""
+"""Characters of a paragraph that are parsed for emphasis."""
+_MOST_MARKS = 10_000
+"""Characters with a meaning in the paragraphs of a text, at up to 0.03 ms each; later ones are plain text."""
+_MARK = re.compile(r"[\]\[*_~`!<&\\]")
+_DEEPEST = 50
+"""Marks within each other in a paragraph. Drawing follows them, and each takes some of the stack."""
+_MOST_LINES = 3_000
+"""Lines of a text that are drawn as markdown, at up to 0.2 ms each; the rest is shown as it is."""
+_MOST_CELLS = 5_000
+"""Cells of the tables of a text, those that short rows lack included; a further table is shown as code."""
+_UNFORMATTED = line("\u2026 the rest of this text is too long to be formatted", TextRole.DIM)
 _BLANK: Line = ()
 _BULLET = line("\u2022 ", TextRole.DIM)
 _CHECKS = {"[ ] ": line("\u25cb ", TextRole.DIM), "[x] ": line("\u2713 ", TextRole.DONE)}
@@ -214,7 +225,31 @@ def _parser() -> "MarkdownIt":
     parser.enable(["table", "strikethrough"])
     # Inline text is parsed here, paragraph by paragraph, so that its length can be bounded.
     parser.core.ruler.disable(["inline"])
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     return parser
+
+
+def _table(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    """Parse a table, or make it code when it has too many cells: the rule `table` of the parser."""
+    from markdown_it.rules_block import table
+
+    if not table(state, start, end, True):
+        return False
+    if silent:
+        return True
+    stop = start
+    while stop < end and not state.isEmpty(stop) and state.sCount[stop] >= state.blkIndent:
+        stop += 1
+    columns = state.src.count("|", state.bMarks[start + 1], state.eMarks[start + 1]) + 1
+    cells = state.env["cells"] = state.env.get("cells", 0) + columns * (stop - start)
+    if cells <= _MOST_CELLS:
+        return table(state, start, end, False)
+    state.env["cells"] = cells - columns * (stop - start)
+    token = state.push("code_block", "code", 0)
+    token.content = state.getLines(start, stop, state.blkIndent, False)
+    token.map = [start, stop]
+    state.line = stop
+    return True
 
 
 def parse(source: str) -> "list[Token]":
@@ -226,20 +261,24 @@ def draw(tokens: "Sequence[Token]", width: int) -> list[Line]:
     """Return the rows of block tokens."""
     from markdown_it.tree import SyntaxTreeNode
 
+    marks = 0
     for token in tokens:
         if token.type == "inline":
-            token.children = _inline(token.content)
+            marks += len(_MARK.findall(token.content))
+            token.children = _inline(token.content, is_plain=marks > _MOST_MARKS)
     return _siblings(SyntaxTreeNode(tokens).children, width, loose=True)
 
 
-def _inline(text: str) -> "list[Token]":
+def _inline(text: str, *, is_plain: bool) -> "list[Token]":
     from markdown_it.token import Token
 
-    if len(text) > _LONGEST_INLINE:
+    if is_plain or len(text) > _LONGEST_INLINE:
         return [Token("text", "", 0, content=text)]
     parser = _parser()
     children: list[Token] = []
     parser.inline.parse(text, parser, {}, children)
+    if max(accumulate(token.nesting for token in children), default=0) > _DEEPEST:
+        return [Token("text", "", 0, content=text)]
     return children
 
 
@@ -334,9 +373,29 @@ class Prose:
         self.width = width
         self._frozen = ""
         self._rows: list[Line] = []
+        self._rest = ""
+        self._rest_rows: list[Line] = []
 
     def rows(self, text: str) -> list[Line]:
         """Return the rows of the whole text."""
+        if text.count("\n") <= _MOST_LINES:
+            return self._formatted(text)
+        end = 0
+        for _ in range(_MOST_LINES):
+            end = text.index("\n", end) + 1
+        notice = wrap(_UNFORMATTED, self.width)
+        return [*self._formatted(text[:end]), (), *notice, *self._unformatted(text[end:])]
+
+    def _unformatted(self, text: str) -> list[Line]:
+        """Return the rows of text as it is; whole lines are kept, as only the last one grows."""
+        if not text.startswith(self._rest):
+            self._rest, self._rest_rows = "", []
+        end = text.rfind("\n") + 1
+        self._rest_rows += _plain(text[len(self._rest) : end], self.width)
+        self._rest = text[:end]
+        return [*self._rest_rows, *_plain(text[end:], self.width)]
+
+    def _formatted(self, text: str) -> list[Line]:
         if not text.startswith(self._frozen):
             self._frozen, self._rows = "", []
         tail = text[len(self._frozen) :]
