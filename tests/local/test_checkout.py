@@ -18,9 +18,8 @@ from quarterdeck.local.checkout import (
     LocalCheckout,
     MergeStrategy,
     OverlapError,
-    read_patch,
 )
-from quarterdeck.local.repository import CheckoutError, NoRepositoryError
+from quarterdeck.local.git import CheckoutError, NoRepositoryError, read_patch, run_git
 from tests.support.git import git, make_repository
 
 
@@ -51,8 +50,8 @@ def place(tmp_path: Path) -> Path:
     return place
 
 
-def patch_of(place: Path) -> bytes:
-    command = ["git", "diff", "--binary", "--full-index", "main...qd/work"]
+def patch_of(place: Path, range: str = "main...qd/work") -> bytes:
+    command = ["git", "diff", "--binary", "--full-index", range]
     return subprocess.run(command, cwd=place, check=True, capture_output=True).stdout
 
 
@@ -512,32 +511,85 @@ async def test_a_branch_that_moved_after_a_kill_is_left_alone(place: Path) -> No
     assert json.loads((place / ".git" / PENDING).read_text())["commit_to"]
 
 
-@pytest.mark.long
-async def test_a_fetch_and_a_patch_take_no_more_memory_than_they_may(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def huge(place: Path, tmp_path: Path) -> Path:
+    """A clone whose branch `large` adds a file of 100 MB, a thousandth of that when compressed."""
     theirs = tmp_path / "theirs"
     git(tmp_path, "clone", "-q", str(place), str(theirs))
     with (theirs / "large").open("wb") as file:
-        file.truncate(300 << 20)  # compressed it is a thousandth of that
+        file.truncate(100 << 20)
     git(theirs, "checkout", "-q", "-b", "large")
     git(theirs, "add", "large")
     git(theirs, "commit", "-q", "-m", "Large")
-    checkout = await LocalCheckout.find(place)
-    monkeypatch.setattr("quarterdeck.local.checkout.FETCH_MEMORY", 200 << 20)
-    with pytest.raises(CheckoutError, match="too much memory"):
-        await checkout.fetch(str(theirs), "large", "qd/large")
-    assert "qd/large" not in await checkout.branches()
-    monkeypatch.undo()
-    await checkout.fetch(str(theirs), "large", "qd/large")
-    assert "qd/large" in await checkout.branches()
+    return theirs
 
+
+@pytest.mark.long
+async def test_what_a_replica_sent_takes_no_more_memory_than_it_may(
+    huge: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch = patch_of(huge, "main...large")
+    assert len(patch) < 1 << 20
+    before, checkout = contents(place), await LocalCheckout.find(place)
+    monkeypatch.setattr("quarterdeck.local.git.GIT_MEMORY", 64 << 20)
+    with pytest.raises(CheckoutError, match="too much memory: git may have 64 MB") as caught:
+        await checkout.fetch(str(huge), "large", "qd/large")
+    assert "Ask the replica's agent" in (caught.value.details or "")
+    assert "qd/large" not in await checkout.branches()
+    with pytest.raises(CheckoutError, match="too much memory"):
+        await checkout.apply(patch)
+    with pytest.raises(CheckoutError, match="too much memory"):
+        await run_git("apply", "--stat", "-", directory=Path("/"), data=patch)
+    assert contents(place) == before
+    assert nothing_is_left(place)
+    monkeypatch.undo()
+    await checkout.fetch(str(huge), "large", "qd/large")
+    assert "qd/large" in await checkout.branches()
+    monkeypatch.setattr("quarterdeck.local.checkout.FILE_BYTES", 64 << 20)
+    with pytest.raises(CheckoutError, match=r"the replica.s files have 0\.1 GB"):
+        await checkout.merge("qd/large", "merge", "Merge")
+    assert contents(place) == before
+    assert nothing_is_left(place)
+
+
+async def test_what_a_replica_sent_takes_no_more_time_than_it_may(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.local.git.GIT_SECONDS", 1)
+    spin = "!while :; do :; done"
+    for alias in (spin, f"!git -c 'alias.spin={spin}' spin"):
+        with pytest.raises(CheckoutError, match="takes too long: git may work for 1 seconds"):
+            await run_git("-c", f"alias.work={alias}", "work", directory=place)
+
+
+async def test_what_a_replica_sent_has_only_so_many_files_names_and_messages(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, checkout = contents(place), await LocalCheckout.find(place)
+    monkeypatch.setattr("quarterdeck.local.checkout.MOST_FILES", 5)
+    with pytest.raises(CheckoutError, match="more than 5 files"):
+        await checkout.merge("qd/work", "merge", "Merge")
+    monkeypatch.undo()
+    monkeypatch.setattr("quarterdeck.local.git.OUTPUT_BYTES", 300)
+    with pytest.raises(CheckoutError, match="git has more than 0 MB to say"):
+        await checkout.merge("qd/work", "merge", "Merge")
+    assert contents(place) == before
+    assert nothing_is_left(place)
+    monkeypatch.setattr("quarterdeck.local.git.ERROR_BYTES", 10)
+    say = r"!printf '\033]0;title\007\302\233 \342\202\254\n' >&2; exit 3"
+    with pytest.raises(CheckoutError) as caught:
+        await run_git("-c", f"alias.say={say}", "say", directory=place, printed=True)
+    assert capsys.readouterr().err == "?]0;title?? \u20ac\n"
+    assert len(caught.value.details or "") <= 10
+
+
+async def test_a_patch_has_only_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     async def parts() -> AsyncGenerator[bytes]:
         for _ in range(4):
             yield b"x" * 10
 
     assert len(await read_patch(parts())) == 40
-    monkeypatch.setattr("quarterdeck.local.checkout.PATCH_BYTES", 39)
+    monkeypatch.setattr("quarterdeck.local.git.PATCH_BYTES", 39)
     with pytest.raises(CheckoutError, match="The replica's changes are more than"):
         await read_patch(parts())
 
@@ -617,6 +669,11 @@ async def test_a_git_that_cannot_be_started_is_told(
     with pytest.raises(CheckoutError) as caught:
         await checkout.state()
     assert str(caught.value) == reason
+    (programs / "git").unlink()
+    with pytest.raises(CheckoutError) as caught:
+        await checkout.state()
+    assert str(caught.value) == "git is not installed."
+    (programs / "git").write_text("not executable")
     monkeypatch.setenv("PATH", str(programs))
     with pytest.raises(NoRepositoryError) as caught:
         await LocalCheckout.find(place)

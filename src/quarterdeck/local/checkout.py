@@ -11,15 +11,16 @@ import json
 import os
 import shutil
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import ClassVar, Literal
 
 from quarterdeck.local.files import write_file
-from quarterdeck.local.repository import CheckoutError, LocalRepository, copy_index, split_names
+from quarterdeck.local.git import CheckoutError
+from quarterdeck.local.repository import LocalRepository, copy_index, split_names
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 OWN_PREFIX = "qd/"
@@ -31,10 +32,10 @@ _FETCH = (
     *("-c", "protocol.version=2", "-c", "fetch.fsckObjects=true"),
     *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
 )
-FETCH_MEMORY = 2 << 30
-"""Most bytes of memory for a fetch: an agent's commits may expand to any size."""
-PATCH_BYTES = 256 << 20
-"""Most bytes of a patch to apply; it is held in memory."""
+MOST_FILES = 500_000
+"""Most files that a replica may change here at once: a few commits can name any number of them."""
+FILE_BYTES = 8 << 30
+"""Most bytes of those files: compressed, a thousandth of that may come."""
 _SUBMODULE = "160000"
 _REBASE = "qd-rebase-"
 _REBASE_SECONDS = 86_400.0
@@ -81,25 +82,10 @@ class _TreeChange:
     new_mode: str
 
 
-async def read_patch(parts: AsyncIterable[bytes]) -> bytes:
-    """Return a patch that comes in parts.
-
-    Raises:
-        CheckoutError: it is too long.
-    """
-    patch = bytearray()
-    async for part in parts:
-        patch += part
-        if len(patch) > PATCH_BYTES:
-            raise CheckoutError(
-                f"The replica's changes are more than {PATCH_BYTES >> 20} MB.",
-                "Fetch or merge its branch instead: only commits are brought over then.",
-            )
-    return bytes(patch)
-
-
 class LocalCheckout(LocalRepository):
     """A work tree that can receive the work of a replica."""
+
+    bounded: ClassVar[bool] = True
 
     async def fetch(
         self, address: str, source: str, branch: str, *, force: bool = False, progress: bool = False
@@ -119,14 +105,8 @@ class LocalCheckout(LocalRepository):
         refspec = f"{'+' if force else ''}refs/heads/{source}:refs/heads/{branch}"
         options = ("--progress",) if progress else ()
         try:
-            await self._git(
-                *(*_FETCH, *options, address, refspec), printed=progress, memory=FETCH_MEMORY
-            )
+            await self._git(*_FETCH, *options, address, refspec, printed=progress)
         except CheckoutError as error:
-            if "out of memory" in (error.details or "").lower():
-                raise CheckoutError(
-                    "The replica's commits take too much memory.", error.details
-                ) from error
             if "non-fast-forward" in (error.details or ""):
                 raise DivergedError(
                     f"The local branch {branch} has diverged from the replica's.", error.details
@@ -269,6 +249,7 @@ class LocalCheckout(LocalRepository):
             raise OverlapError(_LOCAL_CHANGES, edited)
         if not changes and step.commit_to is None:
             return []
+        await self._refuse_large(changes)
         async with self._locked():
             await asyncio.to_thread(self._note, step)
             try:
@@ -283,6 +264,19 @@ class LocalCheckout(LocalRepository):
                 raise
             await self._finish(step)
         return [change.path for change in changes]
+
+    async def _refuse_large(self, changes: Sequence[_TreeChange]) -> None:
+        """Refuse files that together would fill the disk."""
+        blobs = [one.new for one in changes if one.new is not None and one.new_mode != _SUBMODULE]
+        if not blobs:
+            return
+        asked = ("cat-file", "--batch-check=%(objectsize)")
+        sizes = (await self._git(*asked, data="\n".join(blobs).encode())).split()
+        if (size := sum(map(int, sizes))) > FILE_BYTES:
+            raise CheckoutError(
+                f"Nothing was changed: the replica's files have {size / (1 << 30):.1f} GB.",
+                f"At most {FILE_BYTES >> 30} GB are written at once.",
+            )
 
     async def _same(
         self, step: _Step, changes: Sequence[_TreeChange], edited: Sequence[str]
@@ -439,7 +433,10 @@ class LocalCheckout(LocalRepository):
 
     async def _changes(self, step: _Step) -> list[_TreeChange]:
         arguments = ("diff-tree", "-r", "-z", "--no-renames", step.tree_from, step.tree_to)
-        fields = (await self._git(*arguments)).split(b"\0")
+        output = await self._git(*arguments)
+        if output.count(b"\0") > 2 * MOST_FILES:
+            raise CheckoutError(f"The replica's changes are of more than {MOST_FILES:,} files.")
+        fields = output.split(b"\0")
         changes: list[_TreeChange] = []
         for header, path in zip(fields[::2], fields[1::2], strict=False):
             old_mode, new_mode, old, new, status = header.decode().split()

@@ -5,7 +5,6 @@ run.
 """
 
 import asyncio
-import codecs
 import json
 import os
 import re
@@ -16,16 +15,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import ClassVar, Self
 
-from quarterdeck.local.processes import end_process
+from quarterdeck.local.git import CheckoutError, NoRepositoryError, run_git
 
-CHUNK = 1 << 16
-_QUIET = (
-    *("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=false"),
-    # Names that some file systems take for `.git`, such as Linux's own where they fold case.
-    *("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true"),
-)
 _SNAPSHOT = (
     # No file monitors, and no parts of the index outside the copy.
     *(
@@ -47,20 +40,6 @@ _REMOTE_URL = re.compile(r"(?:\w+://)?(?:[^@/]*@)?([^/:@]+)(?::[0-9]+(?=/))?[:/]
 _UNPACKED = 32
 """Factor by which a snapshot's files may exceed its limit before they are compressed."""
 _MOST_NAMED = 3
-_LAYOUT = "\n\r\t"
-"""Control characters of git's own; a return begins the line of a progress again."""
-
-
-class CheckoutError(Exception):
-    """git refused; `details` holds its output."""
-
-    def __init__(self, message: str, details: str | None = None) -> None:
-        super().__init__(message)
-        self.details = details
-
-
-class NoRepositoryError(CheckoutError):
-    """The directory is in no git repository with a work tree."""
 
 
 class TooLargeError(CheckoutError):
@@ -105,6 +84,8 @@ class LocalRepository:
     top: Path
     git_directory: Path
     environment: Mapping[str, str]
+    bounded: ClassVar[bool] = False
+    """Whether git works on what a replica sent."""
 
     @classmethod
     async def find(cls, directory: Path, environment: Mapping[str, str] | None = None) -> Self:
@@ -300,69 +281,20 @@ class LocalRepository:
         index: Path | None = None,
         allowed: Sequence[int] = (0,),
         printed: bool = False,
-        memory: int | None = None,
     ) -> bytes:
-        """Run git and return its output; with `printed` its messages are shown, too.
-
-        Args:
-            memory: most bytes for it and each of its child processes.
-        """
+        """Run git here; see `run_git`."""
         environment = dict(self.environment)
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *_limited(memory),
-                *("git", *_QUIET, *arguments),
-                cwd=self.top,
-                env=environment,
-                stdin=asyncio.subprocess.PIPE if data else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-        except FileNotFoundError as error:
-            if not await asyncio.to_thread(self.top.is_dir):
-                raise NoRepositoryError(f"{self.top} does not exist.") from error
-            raise CheckoutError("git is not installed.") from error
-        except OSError as error:
-            raise CheckoutError(f"git could not be started: {error.strerror}.") from error
-        except ValueError as error:  # a name of a server that no argument can be
-            raise CheckoutError("git cannot be asked this.", str(error)) from error
-        try:
-            if printed:
-                output, errors = b"", await _print_errors(process)
-            else:
-                output, errors = await process.communicate(data or None)
-        finally:
-            await end_process(process)
-        if process.returncode not in allowed:
-            raise CheckoutError(
-                "git refused this.", errors.decode(errors="replace").strip() or None
-            )
-        return output
-
-
-def _limited(memory: int | None) -> tuple[str, ...]:
-    """Return a command prefix that limits memory, where the system can."""
-    if memory is None:
-        return ()
-    return ("sh", "-c", f'ulimit -S -d {memory >> 10} 2>/dev/null; exec "$@"', "sh")
-
-
-async def _print_errors(process: asyncio.subprocess.Process) -> bytes:
-    """Print what git says, as text: the other side is quoted in it, and names branches."""
-    assert process.stderr is not None
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    errors = bytearray()
-    while chunk := await process.stderr.read(CHUNK):
-        errors += chunk
-        shown = (
-            one if one.isprintable() or one in _LAYOUT else "?" for one in decoder.decode(chunk)
+        return await run_git(
+            *arguments,
+            directory=self.top,
+            environment=environment,
+            data=data,
+            allowed=allowed,
+            printed=printed,
+            bounded=self.bounded,
         )
-        sys.stderr.write("".join(shown))
-        sys.stderr.flush()
-    await process.wait()
-    return bytes(errors)
 
 
 def _plain_url(url: str) -> str:

@@ -21,9 +21,9 @@ from quarterdeck.local.checkout import (
     DivergedError,
     LocalCheckout,
     OverlapError,
-    read_patch,
 )
-from quarterdeck.local.repository import CheckoutError, CheckoutState, NoRepositoryError
+from quarterdeck.local.git import CheckoutError, NoRepositoryError, read_patch
+from quarterdeck.local.repository import CheckoutState
 from quarterdeck.store.pull_requests import PullRequestStore
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.wire.environments import Environment

@@ -23,9 +23,8 @@ from quarterdeck.local.checkout import (
     LocalCheckout,
     MergeStrategy,
     OverlapError,
-    read_patch,
 )
-from quarterdeck.local.repository import CheckoutError, NoRepositoryError
+from quarterdeck.local.git import CheckoutError, NoRepositoryError, read_patch
 from quarterdeck.wire.git import Against, GitState
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """`qd replica git`, `diff`, `commit`, `update`, `push`, `rewind` and `pr`: git in replicas."""
 
-import asyncio
 import shlex
 import sys
 from collections.abc import AsyncIterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 from uuid import UUID
 
@@ -161,29 +161,15 @@ async def _counted(parts: AsyncIterable[bytes], form: str) -> bytes:
     Raises:
         FailedError: git is not installed, or the patch is too long or not one.
     """
-    from quarterdeck.local.checkout import read_patch
-    from quarterdeck.local.repository import CheckoutError
+    from quarterdeck.local.git import CheckoutError, read_patch, run_git
 
     try:
         patch = await read_patch(parts)
+        # In a repository git would ignore files of other directories.
+        counting = ("apply", form, "-z", "-")
+        return await run_git(*counting, directory=Path("/"), data=patch) if patch else b""
     except CheckoutError as error:
         raise FailedError(str(error), error.details) from error
-    if not patch:
-        return b""
-    try:
-        counting = await asyncio.create_subprocess_exec(
-            *("git", "apply", form, "-z", "-"),
-            cwd="/",  # in a repository git would ignore files of other directories
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-    except FileNotFoundError as error:
-        raise FailedError("git is not installed.") from error
-    output, errors = await counting.communicate(patch)
-    if counting.returncode != 0:
-        raise FailedError("git cannot read the patch.", errors.decode(errors="replace").strip())
-    return output
 
 
 def _print_stat(counted: bytes, common: Common) -> None:
