@@ -118,10 +118,19 @@ def test_invalid_requests_are_refused(lasting: Shop) -> None:
 
 
 @pytest.mark.long
-def test_a_fetch_of_too_much_is_cut_off(lasting: Shop, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        ("MOST_BYTES = 50_000", "The fetched data is larger than"),
+        ("REFS_BYTES = 10", "The names of the branches and tags take more than"),
+    ],
+)
+def test_a_fetch_of_too_much_is_cut_off(
+    lasting: Shop, tmp_path: Path, bound: str, reason: str
+) -> None:
     lasting.run("head -c 100000 /dev/urandom > much; git add much; git commit -qm Much")
     helper = tmp_path / "git-remote-qd"
-    program = "from quarterdeck.cli import git_remote as g; g.MOST_BYTES = 50_000; g.main()"
+    program = f"from quarterdeck.cli import git_remote as g; g.{bound}; g.main()"
     helper.write_text(f"#!{sys.executable}\n{program}\n")
     helper.chmod(0o755)
     git(tmp_path, "clone", "-q", str(lasting.checkout), "copy")
@@ -129,6 +138,6 @@ def test_a_fetch_of_too_much_is_cut_off(lasting: Shop, tmp_path: Path) -> None:
         *(lasting, tmp_path / "copy", "fetch", f"qd::{lasting.id}"),
         PATH=f"{tmp_path}:{os.environ['PATH']}",
     )
-    assert not said.startswith("0\n") and "The fetched data is larger than" in said, said
+    assert not said.startswith("0\n") and reason in said, said
     git(tmp_path / "copy", "fsck", "--strict")
     assert fetch(lasting, tmp_path / "copy", "fetch", f"qd::{lasting.id}").startswith("0\n")

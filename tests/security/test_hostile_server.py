@@ -107,6 +107,19 @@ async def test_an_answer_of_many_values_is_refused_before_it_is_read() -> None:
             await client.replicas.list()
 
 
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [(1, "replicas.0.id: Field required"), (100_000, "it has 400,004 faults")],
+)
+async def test_of_endless_faults_none_is_told(values: int, reason: str) -> None:
+    """Pydantic makes an object of each when asked for the first."""
+    body = b'{"replicas":[' + b",".join([b"{}"] * values) + b"]}"
+    async with server(JSON, lambda: iter([body])) as client:
+        with pytest.raises(ProtocolError) as error:
+            await client.replicas.list()
+    assert error.value.message.endswith(f"could not be read: {reason}.")
+
+
 @asynccontextmanager
 async def flooding(head: bytes, flood: bytes) -> AsyncGenerator[str]:
     """A server in a process of its own: one in the same loop would let it go on."""

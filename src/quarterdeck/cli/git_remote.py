@@ -36,6 +36,9 @@ _MESSAGES = (b"\x02", b"\x03")
 """Bands of a multiplexed answer with text for a person: progress, and why it failed."""
 MOST_BYTES = 4 << 30
 """Most bytes that are fetched from a replica at once; git puts them on the disk."""
+REFS_BYTES = 64 << 20
+"""Most bytes of an answer that names refs; git holds all of them in memory."""
+_LIST_REFS = b"command=ls-refs"
 _SERVICE = "git-upload-pack"
 NAME_KEY = "qdRepository"
 """In a replica: the configuration key of the remote with the repository's name."""
@@ -195,23 +198,36 @@ def _git_output(*arguments: str) -> str:
 
 async def _exchange(refs: Callable[[], Parts], upload_pack: Callable[[bytes], Parts]) -> None:
     """Pass requests and answers on until git is done."""
+    many_refs = FailedError(
+        f"The names of the branches and tags take more than {REFS_BYTES >> 20} MiB.",
+        "Ask the agent to remove those that nobody needs.",
+    )
+    large = FailedError(
+        f"The fetched data is larger than {MOST_BYTES >> 30} GiB.",
+        "Ask the agent why its history is so large.",
+    )
     async with refs() as parts:
-        first = await anext(parts, b"")
-        _write(b"\n" + first)
-        async for part in parts:
-            _write(part)
-    read = 0
+        _write(b"\n")
+        await _pass_on(parts, REFS_BYTES, many_refs)
+    left = MOST_BYTES
     while request := await asyncio.to_thread(_read_request, sys.stdin.buffer):
         async with upload_pack(request) as parts:
-            async for part in harmless(parts):
-                read += len(part)
-                if read > MOST_BYTES:
-                    raise FailedError(
-                        f"The fetched data is larger than {MOST_BYTES >> 30} GiB.",
-                        "Ask the agent why its history is so large.",
-                    )
-                _write(part)
+            if _LIST_REFS in request[: 2 * len(_LIST_REFS)]:
+                await _pass_on(harmless(parts), REFS_BYTES, many_refs)
+            else:
+                left -= await _pass_on(harmless(parts), left, large)
         _write(_RESPONSE_END)
+
+
+async def _pass_on(parts: AsyncIterable[bytes], most: int, refusal: FailedError) -> int:
+    """Pass an answer on to git; return its length. Raise the refusal when it has more than `most` bytes."""
+    read = 0
+    async for part in parts:
+        read += len(part)
+        if read > most:
+            raise refusal
+        _write(part)
+    return read
 
 
 async def harmless(parts: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:

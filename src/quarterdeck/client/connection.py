@@ -44,6 +44,8 @@ ERROR_BYTES = 1 << 20
 """Most bytes of an error that are read."""
 MESSAGE_CHARACTERS = 64 << 20
 """Longest message of an event stream."""
+MOST_FAULTS = 1_000
+"""Most faults of an answer of which the first is named: only all of them can be asked for, which took seconds."""
 DOWNLOAD_BYTES = 16 << 30
 """Most bytes of an answer that is passed on in parts."""
 
@@ -292,11 +294,14 @@ class HttpConnection(AsyncResource):
         try:
             return answer.model_validate_json(with_bounded_integers(content))
         except ValidationError as e:
-            first = e.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the body"
+            if (faults := e.error_count()) > MOST_FAULTS:
+                reason = f"it has {faults:,} faults"
+            else:
+                first = e.errors(include_url=False, include_input=False)[0]
+                where = ".".join(str(part) for part in first["loc"]) or "the body"
+                reason = f"{where}: {first['msg']}"
             raise ProtocolError(
-                f"The answer of {self.endpoint} to {request} could not be read:"
-                f" {where}: {first['msg']}."
+                f"The answer of {self.endpoint} to {request} could not be read: {reason}."
             ) from e
 
     @asynccontextmanager
