@@ -453,7 +453,7 @@ def test_an_answer_of_any_length_in_the_place_of_git_is_refused(field: Field) ->
     try:
         before = memory(deck)
         answer = deck.ask("GET", f"/v1/replica/{shop.id}/checkpoints")
-        text = "The answer of git in the sandbox cannot be read. See what git prints in a terminal of the replica."
+        text = "The answer of git in the sandbox cannot be read. Run git in the replica's terminal to see what it prints."
         refused(answer, 502, "ENGINE_UNREACHABLE", text)
         answer = deck.ask("POST", f"{shop.path}/shop/push", json={})
         refused(answer, 409, "CONFLICT", "git refused this.", "Argument list too long")

@@ -571,7 +571,7 @@ async def test_what_a_replica_sent_has_only_so_many_files_names_and_messages(
         await checkout.merge("qd/work", "merge", "Merge")
     monkeypatch.undo()
     monkeypatch.setattr("quarterdeck.local.git.OUTPUT_BYTES", 300)
-    with pytest.raises(CheckoutError, match="git has more than 0 MB to say"):
+    with pytest.raises(CheckoutError, match="git printed more than 0 MB"):
         await checkout.merge("qd/work", "merge", "Merge")
     assert contents(place) == before
     assert nothing_is_left(place)

@@ -144,7 +144,7 @@ async def _read(stream: asyncio.StreamReader | None, bounded: bool) -> bytes:
     while chunk := await stream.read(CHUNK):
         output += chunk
         if bounded and len(output) > OUTPUT_BYTES:
-            text = f"git has more than {OUTPUT_BYTES >> 20} MB to say about what the replica sent."
+            text = f"git printed more than {OUTPUT_BYTES >> 20} MB about what the replica sent."
             raise CheckoutError(text, _STEP)
     return bytes(output)
 
@@ -152,7 +152,7 @@ async def _read(stream: asyncio.StreamReader | None, bounded: bool) -> bytes:
 async def _messages(stream: asyncio.StreamReader | None, printed: bool) -> bytes:
     """Return git's messages, and show them at once where they are to be `printed`.
 
-    Some are the replica's own words, and the terminal obeys control sequences.
+    Some are the replica's own words, so control characters are replaced.
     """
     assert stream is not None
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")

@@ -194,7 +194,7 @@ def is_readable(entry: JournalEntry) -> bool:
 
 
 class _Room:
-    """How many chats an engine may still add: its own record is all that bounds it."""
+    """How many chats an engine may still add to its replica."""
 
     def __init__(self, connection: Connection, workspace_id: str) -> None:
         self._connection = connection
@@ -202,7 +202,7 @@ class _Room:
         self._left: int | None = None
 
     def take(self) -> bool:
-        """Count one more; False when there is no room."""
+        """Return whether one more chat may be added, and count it."""
         if self._left is None:
             shown, stored = count_chats(self._connection, self._workspace_id)
             self._left = min(MOST_CHATS - shown, MOST_STORED_CHATS - stored)

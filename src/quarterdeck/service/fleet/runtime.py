@@ -82,7 +82,7 @@ class EngineChannel:
             ) from e
 
 
-NEXT_STEP = "Try again; if it stays so, put the replica to sleep and wake it."
+NEXT_STEP = "Try again. If that does not help, put the replica to sleep and wake it."
 
 
 def unreachable(message: str) -> ApiError:

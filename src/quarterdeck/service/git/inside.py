@@ -325,7 +325,7 @@ async def git_inside(sandboxes: SandboxDriver, row: WorkspaceRow, open_link: Ope
 
 def unreadable(details: str | None = None) -> ApiError:
     """Return the error for an invalid answer of git in a sandbox."""
-    message = "The answer of git in the sandbox cannot be read. See what git prints in a terminal of the replica."
+    message = "The answer of git in the sandbox cannot be read. Run git in the replica's terminal to see what it prints."
     return ApiError(ErrorCode.ENGINE_UNREACHABLE, message, details)
 
 
@@ -341,7 +341,7 @@ def _failure(output: bytes) -> ApiError:
     except (IndexError, ValidationError):
         return ApiError(
             ErrorCode.ENGINE_UNREACHABLE,
-            "Could not run git in the sandbox. Try again, and see whether git runs in a terminal of the replica.",
+            "Could not run git in the sandbox. Try again, or check whether git runs in the replica's terminal.",
             "\n".join(lines[-5:]) or None,
         )
     if failure.kind in ("failed", "uncommitted"):

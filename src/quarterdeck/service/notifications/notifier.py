@@ -218,13 +218,13 @@ SECONDS = 20.0
 """A notification that is not accepted within this has failed."""
 THREADS = 8
 SHARE = 4
-"""Notifications of one organization that are sent at once."""
+"""How many notifications of one organization are sent at once."""
 PAUSE = 2.0
-"""Seconds between two notifications of a replica; of what happens meanwhile, the newest of each kind is sent."""
+"""Seconds between two notifications of a replica. Of the events in between, the newest of each kind is sent."""
 WAITING = 1000
 """Maximum number of replicas whose notifications wait; those of further ones are dropped."""
 ASKING, REPLICAS = 1000, 10_000
-"""Chats of a replica, and replicas, that are known to wait for an answer; others are notified of again."""
+"""How many chats of a replica, and how many replicas, are known to wait for an answer."""
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +238,7 @@ class Notifier:
         self._context = context
         self._send = send
         self._waiting: dict[str, dict[str, dict[str, Any]]] = {}
-        """Payloads by replica and type of event. A replica is here as long as its task runs."""
+        """The newest payloads by replica and type of event; a replica stays while its task runs."""
         self._new: asyncio.Queue[str] = asyncio.Queue()
         """Replicas whose task is to be started."""
         self._asking: LRUCache[str, set[str]] = LRUCache(REPLICAS)
@@ -273,7 +273,7 @@ class Notifier:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, workspace_id: str) -> None:
-        """Send what is to be told of a replica, until there is no more."""
+        """Send the notifications of a replica until none are left."""
         while events := self._waiting[workspace_id]:
             self._waiting[workspace_id] = {}
             for type, payload in events.items():

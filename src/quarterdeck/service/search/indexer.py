@@ -41,9 +41,9 @@ TURN_CHARACTERS = 8 << 20
 """Of a turn with more, the rest is not found."""
 EVENTS_AT_ONCE = 1_000
 MOST_WAITING = 1_000
-"""Chats of one replica that wait to be indexed; an engine may report the ends of turns in any."""
+"""How many chats of one replica may wait to be indexed."""
 CHATS_REMEMBERED = 10_000
-"""Chats with an unfinished turn of which is known up to where it was read."""
+"""How many chats with an unfinished turn are remembered, with the place up to which they were read."""
 
 _page = (
     select(events.c.chat_history_index, events.c.ts, events.c.payload_json)
@@ -66,8 +66,8 @@ class SearchIndexer:
         self._waiting: dict[str, dict[str, None]] = {}
         """Chats by replica, which take turns."""
         self._unfinished: LRUCache[str, int] = LRUCache(CHATS_REMEMBERED)
-        """Up to where the events of a chat that are not indexed end no turn: an engine may report
-        ends without any, and reading a long turn again at each would delay the others."""
+        """By chat, the index up to which no turn ends in the events that are not indexed. An engine may
+        report ends that did not happen, and reading a long turn again for each would delay other chats."""
         self._heard = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
