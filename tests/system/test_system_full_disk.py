@@ -23,6 +23,13 @@ class Disk:
 
     def __init__(self, directory: Path) -> None:
         self._filler = directory / "filler"
+        self._reserve = directory / "service" / "reserve"
+
+    def fill_for_good(self) -> None:
+        """Takes also the room that a running service gives up when it finds the disk full."""
+        self.fill()
+        until(lambda: not self._reserve.exists(), "the release of the reserve")
+        self.fill()
 
     def fill(self) -> None:
         """Takes all the room there is, to the last byte."""
@@ -175,7 +182,7 @@ def test_a_start_on_a_full_disk(own: Installation, disk: Disk, stocked: str) -> 
 
 def test_what_is_made_on_a_full_disk(own: Installation, disk: Disk, stocked: str) -> None:
     kept = own.create(stocked)
-    disk.fill()
+    disk.fill_for_good()
     other = make_repository(own.base / "other")
     connected = own.ask("POST", "/v1/replica/repositories", {"url": str(other)})
     refused(connected, 500, "INTERNAL_ERROR", "The disk is full. Make room, and try again.")
@@ -223,7 +230,7 @@ def test_a_replica_goes_on_after_its_archiving_was_refused(
 ) -> None:
     id = own.create(stocked)
     assert own.turn(id, block("echo before"))["stopReason"] == "end_turn"
-    disk.fill()
+    disk.fill_for_good()
     answer = own.ask("POST", f"/v1/replica/{id}/archive")
     refused(answer, 500, "INTERNAL_ERROR", "is full")
     until(lambda: f"{id} failed: The disk is almost full" in own.log.read_text(), "the failure")
