@@ -155,6 +155,68 @@ async def test_a_user_or_host_is_no_command(url: str) -> None:
         await network_options(url, True)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        # curl skips further slashes, and connects to what follows them.
+        *("http:///127.0.0.1:1/x", "https:////127.0.0.1/x", "http://", "http://:1/x", "ssh:///a"),
+        # What follows the last @ is the host for SSH; others end the user at the first.
+        *("ssh://a@b@127.0.0.1/x", "a@b@127.0.0.1:x", "@127.0.0.1:x", "ssh://@127.0.0.1/x"),
+        *("http://a@b@127.0.0.1/x", "http://a@host.example@127.0.0.1/x", "a@:x", "ssh://a@/x"),
+        *("http://host.example\\@127.0.0.1/x", "http://127.0.0.1\\.host.example/x"),
+        *("http://127.0.0.1?@host.example/x", "http://127.0.0.1#@host.example/x"),
+        *("http://127.0.0.1;x/x", "http://host.example /x", "http://host.example\x7f/x"),
+        # Zones, brackets, and names that look like addresses.
+        *("http://[fe80::1%25lo]/x", "http://[::1/x", "http://::1/x", "http://[[::1]]/x"),
+        *("ssh://[a@127.0.0.1]/x", "ssh://[127.0.0.1]:22/x", "http://[v1.a]/x", "http://[::1]x/x"),
+        *("http://127.0.0.1./x", "http://localhost./x", "http://127.0.0.1.5/x", "http://08.1/x"),
+        *(
+            "http://a..example/x",
+            "http://.example/x",
+            "http://1.2.3.0xffffff/x",
+            "git@localhost.:x",
+        ),
+        # Ports that are read in several ways, or not at all.
+        *("http://host.example:/x", "http://host.example:+80/x", "ssh://host.example:22x/x"),
+        *("http://host.example:080000/x", "http://host.example:65536/x", "http://host.example:0/x"),
+    ],
+)
+async def test_an_address_that_can_be_read_in_several_ways_is_refused(url: str) -> None:
+    for private in (False, True):
+        with pytest.raises(NotARepositoryError):
+            await network_options(url, private)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://127.0.0.1", "https://127.0.0.1/team/shop.git", "HTTP://ann@127.0.0.1:8080/a@b"),
+        *("https://[::1]:8443/x?y=a@b#c", "ssh://git@127.0.0.1:22/~ann/x", "git+ssh://127.1/a b"),
+        *("git@127.0.0.1:team/shop.git", "127.0.0.1:srv/a:b@c", "https://a-b_c.invalid/x"),
+        *("ssh://ann.lee+x@127.0.0.1/x", "https://oauth2-token_1.x~y@127.0.0.1/x", "ssh://[::1]/x"),
+    ],
+)
+async def test_usual_addresses_are_accepted(url: str) -> None:
+    await network_options(url, True)
+
+
+async def test_a_host_without_a_name_is_not_connected_to(
+    driver: ProcessDriver, served: Served
+) -> None:
+    for url in (
+        *(
+            f"http:///127.0.0.1:{served.port}/shop.git",
+            f"http:////127.0.0.1:{served.port}/shop.git",
+        ),
+        f"http://a@b@127.0.0.1:{served.port}/shop.git",
+    ):
+        with pytest.raises(NotARepositoryError):
+            await driver.connect_repository("r", url, private=False)
+        with pytest.raises(NotARepositoryError):
+            await driver.require_source(url, private=False)
+    assert not served.server.requests
+
+
 async def test_no_form_of_a_private_address_is_connected_to(
     driver: ProcessDriver, served: Served
 ) -> None:
@@ -224,6 +286,8 @@ async def test_a_redirection_is_judged_like_the_first_address(
         "/old.git": "/shop.git",
         "/away.git": "http://169.254.169.254/latest",
         "/round.git": "/round.git",
+        "/users.git": f"http://a@b@127.0.0.1:{served.port}/shop.git",
+        "/brackets.git": "http://[127.0.0.1/shop.git",
     }
     info = await driver.connect_repository("moved", served.url(name="old.git"))
     assert info.url == served.url()
@@ -231,6 +295,10 @@ async def test_a_redirection_is_judged_like_the_first_address(
     await driver.require_ref(source, ["refs/heads/main"])
     with pytest.raises(NotARepositoryError, match=r"169\.254\.169\.254 may not be reached"):
         await driver.connect_repository("away", served.url(name="away.git"))
+    with pytest.raises(NotARepositoryError, match="name one host"):
+        await driver.connect_repository("users", served.url(name="users.git"))
+    with pytest.raises(NotARepositoryError, match="git cannot read"):
+        await driver.connect_repository("brackets", served.url(name="brackets.git"))
     with pytest.raises(NotARepositoryError, match="too often"):
         await driver.connect_repository("round", served.url(name="round.git"))
 

@@ -557,7 +557,10 @@ def _branch(ref: str | None) -> str | None:
 def _redirected(address: str, trace: Path) -> str | None:
     """Return the repository's address that a redirection leads to; None when it is no repository's."""
     found = _LOCATION.findall(trace.read_text(errors="replace"))
-    target = urljoin(address.rstrip("/") + _ADVERTISED, found[-1]) if found else ""
+    try:
+        target = urljoin(address.rstrip("/") + _ADVERTISED, found[-1]) if found else ""
+    except ValueError:  # brackets that do not match
+        return None
     if not target.startswith(("http://", "https://")) or not target.endswith(_ADVERTISED):
         return None
     return target.removesuffix(_ADVERTISED)

@@ -2,14 +2,23 @@
 
 import asyncio
 import re
-from urllib.parse import urlsplit
 
-from quarterdeck.local.addresses import AddressRefusedError, resolve
+from quarterdeck.local.addresses import AddressRefusedError, numeric_address, resolve
 from quarterdeck.sandboxes.errors import NotARepositoryError
 from quarterdeck.sandboxes.sources import local_path, without_password
 
 _PORTS = {"http": 80, "https": 443}
-_SCP_HOST = re.compile(r"(?:[^@/:]+@)?(\[[^\]]+\]|[^@/:]+):")
+_HOST = r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]*\])"
+_USER = r"[^@:/\\?#\[\]\s\0-\x20\x7f]+"
+_PASSWORD = r"(?::[^@/\\?#\[\]\s\0-\x20\x7f]*)?"
+_PORT = r"(?::(?P<port>[0-9]{1,5}))?"
+_HTTP = re.compile(f"(?:{_USER}{_PASSWORD}@)?{_HOST}{_PORT}")
+_SSH = re.compile(f"(?:{_USER}@)?{_HOST}{_PORT}")
+_SCP = re.compile(f"(?:{_USER}@)?{_HOST}(?P<port>)")
+"""The only forms of what names a host. Other programs read every other form in their own way: curl skips
+slashes before a host, SSH takes what follows the last `@`, and both drop what they do not know."""
+_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")
+"""A name that some programs take for an address."""
 _COMMAND = re.compile(r"[\s\0'`\";&<>|(){}$\\]")
 """No part of a user or host. A command of the user's SSH configuration may contain either, and OpenSSH
 before 9.6 gives them to the shell as they are."""
@@ -30,25 +39,9 @@ async def network_options(url: str, private: bool) -> tuple[str, ...]:
     """
     if await asyncio.to_thread(local_path, url) is not None:
         return ()
-    text = url.strip()
+    scheme, host, port = _read_host(url.strip())
     try:
-        parts = urlsplit(text) if "://" in text else None
-        host, port = _scp_host(text) if parts is None else (parts.hostname or "", parts.port)
-    except ValueError as e:
-        raise NotARepositoryError(f"{without_password(text)} is not a git URL: {e}.") from e
-    scheme = "ssh" if parts is None else parts.scheme.lower()
-    # git and curl read %XX and letters beyond ASCII in a host's name, each in its own way.
-    named = host if parts is None or scheme in _PORTS else parts.netloc
-    if "%" in named or not host.isascii():
-        raise NotARepositoryError(
-            f"{without_password(text)} cannot be used. Write the host name in ASCII, without %."
-        )
-    if scheme not in _PORTS and _COMMAND.search(named):
-        raise NotARepositoryError(
-            f"{without_password(text)} cannot be used: its user or host has characters of a shell."
-        )
-    try:
-        addresses = await asyncio.to_thread(resolve, host, port or 0, private)
+        addresses = await asyncio.to_thread(resolve, host, port, private)
     except AddressRefusedError as e:
         raise NotARepositoryError(f"{host} may not be reached.", str(e)) from e
     except OSError:
@@ -60,6 +53,40 @@ async def network_options(url: str, private: bool) -> tuple[str, ...]:
     return ("-c", "http.followRedirects=false", "-c", f"http.curloptResolve={pinned}")
 
 
-def _scp_host(text: str) -> tuple[str, None]:
-    match = _SCP_HOST.match(text)
-    return (match[1] if match else ""), None
+def _read_host(text: str) -> tuple[str, str, int]:
+    """Return the scheme, the host without brackets, and the port of an address; 0 is the usual port.
+
+    Raises:
+        NotARepositoryError: the host can be read in several ways, or could be a command.
+    """
+    before, mark, rest = text.partition("://")
+    scheme = before.lower() if mark else "ssh"
+    named = re.split(r"[/?#]", rest, maxsplit=1)[0] if mark else text.partition(":")[0]
+    shown = without_password(text)
+    # git and curl read %XX and letters beyond ASCII in a host's name, each in its own way.
+    suspect = named.rpartition("@")[2] if scheme in _PORTS else named
+    if "%" in suspect or not suspect.isascii():
+        raise NotARepositoryError(
+            f"{shown} cannot be used. Write the host name in ASCII, without %."
+        )
+    if scheme not in _PORTS and _COMMAND.search(named):
+        raise NotARepositoryError(
+            f"{shown} cannot be used: its user or host has characters of a shell."
+        )
+    form = _HTTP if scheme in _PORTS else _SSH if mark else _SCP
+    found = form.fullmatch(named)
+    host = found["host"].strip("[]").lower() if found else ""
+    port = found["port"] if found else None
+    is_path = not mark or rest[len(named) :][:1] in ("", "/")
+    is_number = ":" in host or _NUMBER.fullmatch(host)
+    if (
+        not is_path
+        or not host
+        or (is_number and numeric_address(host) is None)
+        or (port and not 0 < int(port) < 1 << 16)
+    ):
+        raise NotARepositoryError(
+            f"{shown} cannot be used: it has to name one host, such as https://host.example/name.git "
+            "or git@host.example:name.git."
+        )
+    return scheme, host, int(port or 0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from quarterdeck.local import addresses
 from quarterdeck.sandboxes.errors import NotARepositoryError
 
 _SCHEMES = frozenset(("http", "https", "ssh", "git+ssh", "ssh+git"))
@@ -69,7 +70,10 @@ def without_password(url: str) -> str:
     """Return the address without a password, safe to show to people and programs inside."""
     if "://" not in url or "@" not in url:
         return url
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as brackets around no IPv6 address
+        return addresses.without_password(url)
     if parts.password is None and parts.scheme in ("ssh", "git+ssh", "ssh+git"):
         return url
     host = parts.netloc.rpartition("@")[2]
