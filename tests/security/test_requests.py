@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import httpx
 import pytest
@@ -14,6 +14,7 @@ from quarterdeck.service.identity.tokens import DeviceSettings
 from quarterdeck.service.listeners import TcpListener
 from quarterdeck.service.middleware import BODY_VALUES
 from quarterdeck.service.server import serve
+from quarterdeck.wire.dial_home import LINK_PATH
 from tests.fleet.conftest import World
 from tests.support.waiting import WAIT_SECONDS
 
@@ -117,6 +118,63 @@ async def test_a_trailer_changes_nothing(world: World, address: tuple[str, int])
     # They count as headers; the request is being served, so there is no other answer than the end.
     assert (await ask(own, "X: y\r\n" * 90)).startswith(accepted)
     assert await ask(own, "X: y\r\n" * 100) == b""
+
+
+async def exchange(address: tuple[str, int], *parts: str) -> bytes:
+    """Return what the service answers to parts of requests, each sent after an answer began."""
+    reader, writer = await asyncio.open_connection(*address)
+    answer = b""
+    with suppress(ConnectionError):  # it has been refused, and closed
+        for part in parts:
+            writer.write(part.encode())
+            answer += await reader.read(1 << 16)
+        answer += await reader.read()
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+    return answer
+
+
+UPGRADE = "Connection: Upgrade\r\nUpgrade: {}\r\n"
+NEXT = "GET /v1/auth/verify HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("upgrade", [*map(UPGRADE.format, ("h2c", "websocket")), "Upgrade: x\r\n"])
+@pytest.mark.parametrize("path", ["/v1/auth/device", LINK_PATH])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"Content-Length: {len(NEXT)}\r\n\r\n{NEXT}",
+        f"Transfer-Encoding: chunked\r\n\r\n{len(NEXT):x}\r\n{NEXT}\r\n0\r\n\r\n",
+    ],
+)
+async def test_a_request_for_another_protocol_has_no_body(
+    address: tuple[str, int], upgrade: str, path: str, body: str
+) -> None:
+    """A proxy takes the body for a body, and the service would take it for another request."""
+    head, mark, rest = f"POST {path} HTTP/1.1\r\nHost: a\r\n{upgrade}{body}".partition("\r\n\r\n")
+    for parts in ([head + mark + rest], [head + mark, rest]):
+        answer = await exchange(address, *parts)
+        assert answer.startswith(b"HTTP/1.1 400 "), answer
+        assert answer.count(b"HTTP/1.1 ") == 1
+        assert b"connection: close\r\n" in answer
+        assert b"no body" in answer
+
+
+async def test_a_request_after_one_for_another_protocol_is_answered(
+    address: tuple[str, int],
+) -> None:
+    """A connection that is used again would give its answer to the request after it."""
+    for upgrade in map(UPGRADE.format, ("h2c", "websocket")):
+        for length in ("", "Content-Length: 0\r\n"):
+            head = f"GET /v1/auth/verify HTTP/1.1\r\nHost: a\r\n{upgrade}{length}\r\n"
+            answer = await exchange(address, head + head + NEXT)
+            assert answer.count(b"HTTP/1.1 200 OK") == 3, answer
+
+
+async def test_a_request_names_one_host(address: tuple[str, int]) -> None:
+    answer = await exchange(address, NEXT.replace("Host: a", "Host: a\r\nHost: b"))
+    assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 async def test_streams_end_soon_after_their_key_was_revoked(

@@ -317,6 +317,8 @@ PIPELINED = 16
 
 _TOO_LARGE = f"at most {HEAD_BYTES} bytes"
 _TOO_MANY = f"at most {HEADERS} headers"
+_HAS_BODY = "a request with Upgrade has no body"
+_HOSTS = "at most one Host"
 _BAD_REQUEST = (
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n"
     b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
@@ -378,14 +380,20 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         self._progressed = False
+        rest = data
         try:
-            cast("Any", self.parser).feed_data(data)
-        except httptools.HttpParserUpgrade:
-            if self._should_upgrade():
-                self._cancel_deadline()
-                self.handle_websocket_upgrade()
-                return
-            # No other protocol is supported: the request is answered as it is.
+            while rest:
+                try:
+                    cast("Any", self.parser).feed_data(rest)
+                    rest = b""
+                except httptools.HttpParserUpgrade as upgrade:
+                    if self._should_upgrade():
+                        self._cancel_deadline()
+                        self.handle_websocket_upgrade()
+                        return
+                    # No other protocol is supported: the request is answered as it is, and so are
+                    # those that came with it.
+                    rest = rest[upgrade.args[0] :]
         except httptools.HttpParserError:
             self.send_400_response(self._refused or "not valid HTTP")
             return
@@ -419,6 +427,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(_TOO_LARGE)
         if len(self.pipeline) >= PIPELINED:
             self._refuse(f"at most {PIPELINED} requests at once")
+        fields = Counter(name for name, _ in self.headers)
+        if fields[b"host"] > 1:
+            self._refuse(_HOSTS)
+        # The parser takes a body after a request with `Upgrade` for the other protocol, and a proxy
+        # takes it for a body: what it contains would be a request of somebody else.
+        if fields[b"upgrade"] and self._has_body():
+            self._refuse(_HAS_BODY)
         self._cancel_deadline()
         self._head_complete = True
         super().on_headers_complete()
@@ -464,6 +479,12 @@ class BoundedProtocol(HttpToolsProtocol):
             body = json.dumps(error.model_dump(mode="json")).encode()
             self.transport.write(_BAD_REQUEST % (len(body), body))
         self.transport.close()
+
+    def _has_body(self) -> bool:
+        return any(
+            name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0"))
+            for name, value in self.headers
+        )
 
     def _is_idle(self) -> bool:
         """Return whether every request so far was answered."""
