@@ -382,14 +382,37 @@ async def test_a_list_without_a_last_page_is_an_error(monkeypatch: pytest.Monkey
             await client.files.all(uuid4())
 
 
-async def test_characters_that_no_text_has_are_replaced() -> None:
-    """UTF-7, which a server may declare, has halves of pairs."""
-    head = STREAM.replace("event-stream", "event-stream; charset=utf-7")
-    half = event(1).replace(b'"payload":{}', b'"payload":{"a":"+2AA-"}').replace(b"{", b"+AHs-")
-    sent = half.replace(b"}", b"+AH0-")
+@pytest.mark.parametrize(
+    "charset",
+    [
+        *("rot13", "rot-13", "base64", "hex", "zlib", "bz2", "idna", "punycode", "utf-7", "utf-16"),
+        *("unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "unknown", "'", '"'),
+        *("latin-1", "x" * 10_000, ""),
+    ],
+)
+async def test_text_is_read_as_utf_8_whatever_the_server_declares(charset: str) -> None:
+    """Codecs of Python that are named by a server fail in their own ways, or give other text."""
+    head = STREAM.replace("event-stream", f"event-stream; charset={charset}")
+    sent = event(1).replace(b'"payload":{}', '"payload":{"a":"+2AA- é"}'.encode())
     async with (
-        server(head, lambda: iter([sent])) as client,
+        server(head, lambda: iter([sent[:-9], sent[-9:]])) as client,
         client.events.stream(uuid4(), None) as stream,
     ):
         item = await anext(stream)
-    assert isinstance(item, Received) and item.event.payload == {"a": "?"}
+    assert isinstance(item, Received) and item.event.payload == {"a": "+2AA- é"}
+    for status in ("200 OK", "409 X"):
+        head = f"HTTP/1.1 {status}\nContent-Type: application/json; charset={charset}"
+        async with server(head, lambda: iter([b'{"error":"x"}'])) as client:
+            with pytest.raises((ProtocolError, ResponseError)):
+                await client.replicas.list()
+
+
+async def test_characters_that_no_text_has_are_replaced() -> None:
+    """Such as a half of a pair, whatever parts it comes in."""
+    sent = event(1).replace(b'"payload":{}', b'"payload":{"a":"\xed\xa0\x80\xff \xc3\xa9"}')
+    async with (
+        server(STREAM, lambda: (sent[n : n + 1] for n in range(len(sent)))) as client,
+        client.events.stream(uuid4(), None) as stream,
+    ):
+        item = await anext(stream)
+    assert isinstance(item, Received) and item.event.payload == {"a": "\ufffd" * 4 + " é"}

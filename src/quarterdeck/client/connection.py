@@ -1,6 +1,7 @@
 """One HTTP connection to a service: requests, retries and errors."""
 
 import asyncio
+import codecs
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -447,7 +448,10 @@ class _MessageText:
             ProtocolError: a message is too long.
         """
         size, end = 0, ""
-        async for text in self._response.aiter_text():
+        # The interface is UTF-8. The HTTP library would take any codec of Python that the server names.
+        decoder = _UTF_8("replace")
+        async for part in self._response.aiter_bytes():
+            text = decoder.decode(part)
             ends = [match.end() for match in _BLANK_LINE.finditer(end + text)]
             size = len(end) + len(text) - ends[-1] if ends else size + len(text)
             if size > MESSAGE_CHARACTERS:
@@ -459,6 +463,7 @@ class _MessageText:
             yield text
 
 
+_UTF_8 = codecs.getincrementaldecoder("utf-8")
 _BLANK_LINE = re.compile("(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
 _ENCODINGS = {"gzip", "deflate", "identity"}
 

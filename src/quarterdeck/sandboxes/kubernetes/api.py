@@ -105,7 +105,7 @@ class KubernetesApi:
                 _request_timeout=REQUEST_SECONDS,
             )
             async with response:
-                return response.status, await response.text(errors="replace")
+                return response.status, await response.text("utf-8", errors="replace")
         except ConfigException as e:
             raise ClusterUnreachableError(
                 f"The cluster is not known: {e}. Name a context of the kubeconfig in "
