@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import email
+import email.policy
 import gzip
 import os
 import socket
@@ -316,6 +318,83 @@ async def test_a_mail_server_is_understood() -> None:
         b"rcpt to:<a@b.example>\r\n"
     ]
     assert not any(line.lower().startswith(b"bcc") for line in heard)
+
+
+HOSTILE = "B<b>t</b> <i>\n[e](http://evil.example) ![i](http://evil.example/i) [r][x] [x]: y @all <!channel>"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("mmost://{}/aaaaaaaaaaaaaaaaaaaaaaaaaa", "gotify://{}/tokentoken", "json://{}/"),
+        *("ntfy://{}/topic", "ntfy://{}/topic?format=markdown", "ntfy://{}/topic?format=html"),
+        *(
+            "json://{}/?format=html",
+            "json://{}/?format=markdown",
+            "xml://{}/",
+            "apprise://{}/token",
+        ),
+        *("hassio://{}/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "mailto://u:p@mail.example:{}"),
+        *("mailto://u:p@mail.example:{}?format=html", "hassio://{}/token1?format=markdown"),
+    ],
+)
+async def test_what_an_agent_says_is_plain_text(target: str) -> None:
+    """Some targets read HTML or markdown, others also what is declared as text."""
+    texts: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            if target.startswith("mailto"):
+                texts.append(await take_mail(reader, writer))
+            else:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = int(head.partition(b"content-length: ")[2].partition(b"\r")[0])
+                texts.append(await reader.readexactly(length))
+                answer = b'{"id":"1"}'
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+                    % (len(answer), answer)
+                )
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        is_mail = target.startswith("mailto")
+        url = target.format(port if is_mail else f"127.0.0.1:{port}")
+        if is_mail:
+            url += f"{'&' if '?' in url else '?'}to=a@b.example&smtp=127.0.0.1&mode=insecure"
+        await asyncio.to_thread(send, url, Notice(f"T{HOSTILE}".replace("\n", ""), HOSTILE), True)
+    (sent,) = texts
+    text = sent.decode() if not is_mail else str(mail_text(sent))
+    for escaped in ("\\u200b", "&#8203;"):
+        text = text.replace(escaped, "\u200b")
+    for markup in ("<b>", "<i>", "<!", "](", "][", "]:", "@all"):
+        assert markup not in text.replace("xmlns", ""), markup
+    assert "evil" in text
+
+
+def mail_text(content: bytes) -> str:
+    """Return the subject and all parts of a message."""
+    mail = email.message_from_bytes(content, policy=email.policy.default)
+    parts = [part.get_content() for part in mail.walk() if not part.is_multipart()]
+    return "\n".join((str(mail["subject"]), *parts))
+
+
+async def take_mail(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """Return the message that a client sends; accepts everything."""
+    writer.write(b"220 a\r\n")
+    content = b""
+    while line := await reader.readline():
+        word = line[:4].upper()
+        if word == b"DATA":
+            writer.write(b"354 x\r\n")
+            content = await reader.readuntil(b"\r\n.\r\n")
+        replies = {b"EHLO": b"250-x\r\n250 AUTH PLAIN", b"AUTH": b"235 x"}
+        writer.write(replies.get(word, b"250 x") + b"\r\n")
+        if word == b"QUIT":
+            break
+    return content
 
 
 async def test_a_target_that_answers_bit_by_bit_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ as long as the rest of the service.
 import asyncio
 import json
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -146,8 +147,22 @@ def send(url: str, notice: Notice, private: bool) -> bool:
     target = _opened(url, private)
     if target is None:
         return False
+    body, title = _without_markup(notice.text), _without_markup(notice.title)
     with confined(private, SECONDS):
-        return bool(target.notify(body=notice.text, title=notice.title))
+        return bool(target.notify(body=body, title=title, body_format="text"))
+
+
+def _without_markup(text: str) -> str:
+    """Return a text without tags, links with another text, images and mentions: agents write it.
+
+    Targets that read HTML or markdown get it escaped by the library, except in titles, and except those
+    that take even plain text for markdown.
+    """
+    return _MARKUP.sub("\\1\u200b", text)
+
+
+_MARKUP = re.compile(r"([<@\]])")
+"""What begins a tag or a mention, or ends the text of a link; a blank without width after it ends that."""
 
 
 def _opened(url: str, private: bool) -> Any | None:
