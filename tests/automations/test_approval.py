@@ -258,3 +258,27 @@ async def test_what_nobody_approves_ends_after_the_retention(hosting: Hosting) -
     await office.runner.turn()
     run = await newest(office, made)
     assert (run["status"], run["reason"]) == ("failed", "expired")
+
+
+async def test_a_command_without_a_commit_is_not_approved(hosting: Hosting) -> None:
+    office = hosting.office
+    made = await office.create(triggers=[COMMANDED])
+    await hosting.host_a(issue_comment("/qd look", author=STRANGER), "issue_comment")
+    run = await newest(office, made)
+    assert run["awaiting_approval"] and run["head_sha"] is None
+    answer = await decide(office, run)
+    assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
+    assert "commit" in answer.json()["error"]
+    assert (await newest(office, made))["awaiting_approval"]
+
+
+async def test_an_approved_run_is_for_the_commit_that_was_shown(hosting: Hosting) -> None:
+    office = hosting.office
+    made = await office.create(triggers=[OPENED])
+    await hosting.host_a(of_stranger(sha=SHA_2))
+    run = await newest(office, made)
+    assert run["head_sha"] == SHA_2
+    answer = await decide(office, run)
+    assert answer.json()["execution"]["head_sha"] == SHA_2
+    said = await office.said(answer.json()["execution"]["workspace_id"])
+    assert "This run is for the commit `head_sha` alone" in said

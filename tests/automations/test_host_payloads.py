@@ -108,12 +108,32 @@ def test_another_comment_is_none(body: str) -> None:
 def test_comments_that_command_nothing() -> None:
     plain = issue_comment("/qd")
     plain["issue"].pop("pull_request")
-    stranger = issue_comment("/qd")
-    stranger["comment"]["author_association"] = "NONE"
-    for payload in (plain, issue_comment("/qd", action="edited"), stranger):
+    for payload in (plain, issue_comment("/qd", action="edited")):
         assert read_host_a("issue_comment", payload) is None
     for payload in (note("/qd", noteable_type="Issue"), note("/qd", action="update")):
         assert read_host_b(NOTE, payload) is None
+
+
+@pytest.mark.parametrize(
+    ("role", "commands"),
+    [
+        ("OWNER", True),
+        ("MEMBER", True),
+        ("COLLABORATOR", True),
+        ("CONTRIBUTOR", False),
+        ("FIRST_TIME_CONTRIBUTOR", False),
+        ("NONE", False),
+        ("A_ROLE_OF_LATER", False),
+        (None, False),
+    ],
+)
+def test_only_roles_with_access_to_the_repository_command(role: str | None, commands: bool) -> None:
+    comment = issue_comment("/qd")
+    comment["comment"]["author_association"] = role
+    remark = {"body": "/qd again", "author_association": role}
+    review = {**pull_request("submitted"), "review": remark}
+    assert (read_host_a("issue_comment", comment) is not None) is commands
+    assert (read_host_a("pull_request_review", review) is not None) is commands
 
 
 def test_reviews_of_host_a_command_too() -> None:

@@ -2,10 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from quarterdeck.service.hosts.settings import HostsSettings
+from tests.automations.host_payloads import STRANGER, issue_comment
+from tests.automations.hosting import SECRET_A, A, signed, trigger
 from tests.checks.desk import SHA, SHA_2, SHOP, Begun, Desk
 
 
@@ -86,3 +90,36 @@ async def test_a_host_that_says_nothing_holds_no_run_up(desk: Desk) -> None:
     begun = await desk.trigger(await desk.waiting(), sha=None)
     assert begun["workspace_id"] is not None
     assert "did not answer in time" in (await desk.check_of(begun))["summary"]
+
+
+async def command(desk: Desk) -> dict[str, Any]:
+    """A run that a member commands in a comment on a stranger's pull request."""
+    settings = replace(desk.world.context.hosts.host_a, webhook_secret=SECRET_A)
+    desk.world.context.hosts = HostsSettings(host_a=settings)
+    made = await desk.create(triggers=[trigger("pull_request.command")])
+    comment = issue_comment("/qd look", author=STRANGER)
+    repository = {"full_name": SHOP, "clone_url": f"{desk.source_host.url}/{SHOP}.git"}
+    body = json.dumps({**comment, "repository": repository}).encode()
+    headers = {"Authorization": "", **signed(body, event="issue_comment")}
+    answer = await desk.world.client.post(A, content=body, headers=headers)
+    assert answer.status_code == 202, answer.text
+    [run] = await desk.runs(made["id"])
+    assert run["awaiting_approval"]
+    return run
+
+
+async def test_a_push_after_the_command_is_not_what_is_approved(desk: Desk) -> None:
+    desk.source_host.heads[7] = SHA
+    run = await command(desk)
+    assert run["head_sha"] == SHA
+    desk.source_host.heads[7] = SHA_2
+    path = f"/v1/automations/{run['automation_id']}/executions/{run['id']}/approve"
+    answer = await desk.world.client.post(path)
+    assert answer.status_code == 200, answer.text
+    begun = {"automation": run["automation_id"], "execution_id": run["id"]}
+    assert (await told(desk, begun))["head_sha"] == SHA
+
+
+async def test_a_command_whose_host_is_down_is_accepted(desk: Desk) -> None:
+    desk.source_host.down = True
+    assert (await command(desk))["head_sha"] is None

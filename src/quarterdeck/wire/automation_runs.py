@@ -192,6 +192,9 @@ class Execution(Record):
     """The event of a host, such as `pull_request.opened` (own field)."""
     trigger_payload: Any = None
     """JSON that the trigger came with."""
+    head_sha: str | None = None
+    """Commit at the head of its pull request when it was triggered, as far as known; an approval is
+    for this commit (own field)."""
     status: str
     """`pending`, `creating`, `running`, `completed` or `failed`."""
     config: dict[str, Any] = {}

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -34,6 +35,8 @@ from quarterdeck.service.automations.runs import (
 )
 from quarterdeck.service.automations.scheduler import secret_place
 from quarterdeck.service.automations.service import Row, reach_automation, reach_execution
+from quarterdeck.service.checks.calls import HostError
+from quarterdeck.service.checks.sync_worker import CheckSender
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import moment_text
@@ -177,11 +180,12 @@ async def approve(
 ) -> Execution:
     """Approve a run that waits for approval.
 
-    The run is approved as it was stored: for the commit that the event named.
+    The run is approved as it was stored: for the commit of its event. Without a commit it cannot
+    be approved, because it would start at whatever was pushed last.
 
     Raises:
-        ApiError: NOT_FOUND; CONFLICT when it does not wait for approval; INVALID_REQUEST when it
-            cannot be started.
+        ApiError: NOT_FOUND; CONFLICT when it does not wait for approval, or its commit is not
+            known; INVALID_REQUEST when it cannot be started.
     """
     now = moment_text(context.clock())
 
@@ -193,6 +197,13 @@ async def approve(
                 ErrorCode.CONFLICT,
                 "The run does not wait for approval.",
                 f"status: {execution['status']}",
+            )
+        about = occasion_of(execution).pull_request
+        if about is None or about.head_sha is None:
+            raise ApiError(
+                ErrorCode.CONFLICT,
+                "The run cannot be approved: the commit of its pull request is not known.",
+                "The host could not be asked for it. Repeat the comment, or start a run by hand.",
             )
         change_execution(
             connection,
@@ -364,6 +375,7 @@ _READERS: dict[str, Callable[[str, object], HostEvent | None]] = {
 async def take_host_webhook(
     context: ServiceContext,
     apis: HostApis,
+    checks: CheckSender,
     host: str,
     kind: str,
     body: bytes,
@@ -388,6 +400,8 @@ async def take_host_webhook(
     if changed is not None:  # also by events that no automation uses, such as the end of a check
         apis.expire(host, changed)
     event = _understood(host, kind, payload)
+    if event is not None:
+        event = await _with_head(context, checks, host, event)
     digest, now = _digest(host, body, delivery_id), context.clock()
 
     def run(connection: Connection) -> int:
@@ -418,6 +432,28 @@ async def take_host_webhook(
     if event is not None:
         where = f"{event.repository}#{event.pull_request.number}"
         log.info("%s of %s at %s matched %d automations", event.name, where, host, count)
+
+
+async def _with_head(
+    context: ServiceContext, checks: CheckSender, host: str, event: HostEvent
+) -> HostEvent:
+    """Return an event with the head of its pull request, where an approval depends on it.
+
+    Events of comments do not name the commit at host A. An approval is for the commit at the time
+    of the event, so the host is asked now: later it may have another one.
+    """
+    about = event.pull_request
+    if event.trusted or about.head_sha is not None or not context.hosts.of(host).writable:
+        return event
+    if not await context.database.read(lambda c: matches(c, host, event)):
+        return event
+    try:
+        head = await checks.head_of(host, event.repository, about.number)
+    except HostError as e:
+        log.warning("The head of %s#%d is not known: %s", event.repository, about.number, e)
+        return event
+    missing = {name: text for name, text in head.items() if getattr(about, name) is None}
+    return replace(event, pull_request=about.model_copy(update=missing))
 
 
 def _digest(host: str, body: bytes, delivery_id: str | None) -> str:

@@ -30,6 +30,13 @@ _CHECKED_OUT = (
 )
 
 
+_ONE_COMMIT = (
+    "This run is for the commit `head_sha` alone: what was pushed later was not approved. Do not "
+    "check it out or run it."
+)
+"""For pull requests of people without access to the repository."""
+
+
 @dataclass(frozen=True)
 class Ticket:
     """The data that an agent needs to report a check."""
@@ -74,6 +81,8 @@ def compose_prompt(
         parts.append(f"## Trigger Payload\n\n{_DATA}\n\n{_fenced(occasion.payload)}")
     if occasion.pull_request is not None:
         parts.append(_pull_request(occasion.pull_request, is_checked_out))
+        if not occasion.trusted and occasion.pull_request.head_sha is not None:
+            parts.append(_ONE_COMMIT)
     if ticket is not None:
         parts.append(_check(ticket, occasion.pull_request is not None))
     return "\n\n".join(parts) + "\n"

@@ -330,7 +330,8 @@ async def host_a(
     """Receive an event of host A. An event without a match is accepted too; a repeated one is not."""
     if not is_from_host_a(context.hosts.host_a.webhook_secret, request.headers, body):
         raise _refused()
-    await take_host_webhook(context, apis, HOST_A, x_github_event, body)
+    checks = parts(request).checks
+    await take_host_webhook(context, apis, checks, HOST_A, x_github_event, body)
     runner.nudge()
     return Accepted()
 
@@ -349,9 +350,8 @@ async def host_b(
     secret = context.hosts.host_b.webhook_secret
     if not is_from_host_b(secret, request.headers, body, context.clock()):
         raise _refused()
-    await take_host_webhook(
-        context, apis, HOST_B, x_gitlab_event, body, delivery_id(request.headers)
-    )
+    checks, delivery = parts(request).checks, delivery_id(request.headers)
+    await take_host_webhook(context, apis, checks, HOST_B, x_gitlab_event, body, delivery)
     runner.nudge()
     return Accepted()
 

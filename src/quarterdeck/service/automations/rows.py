@@ -314,10 +314,12 @@ def _unreachable(context: "ServiceContext") -> str | None:
 def execution_record(connection: Connection, row: RowMapping) -> Execution:
     """Return a run with its check."""
     check = check_of(connection, row["id"])
+    trigger = json.loads(row["trigger_json"])
     return Execution.model_validate(
         {
             **{name: row[name] for name in Execution.model_fields if name in row},
-            "trigger_payload": json.loads(row["trigger_json"]).get("payload"),
+            "trigger_payload": trigger.get("payload"),
+            "head_sha": (trigger.get("pr") or {}).get("head_sha"),
             "config": json.loads(row["config_json"]),
             "published": json.loads(row["published_json"] or "[]"),
             "awaiting_approval": row["approval"] == "awaited" and row["status"] == "pending",

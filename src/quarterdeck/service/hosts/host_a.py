@@ -26,11 +26,9 @@ _ACTIONS = {
     "ready_for_review": "opened",
     "synchronize": "synchronize",
 }
-_STRANGERS = frozenset(("NONE", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN"))
-"""Roles that may not command automations of a repository."""
-
 _MEMBERS = frozenset(("OWNER", "MEMBER", "COLLABORATOR"))
-"""Roles with access to a repository. `CONTRIBUTOR` only had a pull request merged once."""
+"""Roles with access to a repository: only their comments command automations. `CONTRIBUTOR` only
+had a pull request merged once."""
 
 
 class _Account(EventShape):
@@ -138,7 +136,7 @@ def _review(hook: _OfPullRequest) -> HostEvent | None:
 
 
 def _commands(remark: _Remark | None) -> bool:
-    if remark is None or (remark.author_association or "").upper() in _STRANGERS:
+    if remark is None or (remark.author_association or "").upper() not in _MEMBERS:
         return False
     return is_command(remark.body or "")
 

@@ -150,7 +150,7 @@ def _useful(run: Execution | None) -> Iterator[str]:
 
 
 def pull_request_of(run: Execution) -> dict[str, str]:
-    """Return author, title and commit of the pull request in a host's payload, as far as known."""
+    """Return author, title and commit of the run's pull request, as far as known."""
     payload = _object(run.trigger_payload)
     for_a = _object(payload.get("pull_request"))
     for_b = _object(payload.get("object_attributes"))
@@ -158,7 +158,8 @@ def pull_request_of(run: Execution) -> dict[str, str]:
         "author": _object(for_a.get("user")).get("login")
         or _object(payload.get("user")).get("name"),
         "title": for_a.get("title") or for_b.get("title"),
-        "commit": _object(for_a.get("head")).get("sha")
+        "commit": run.head_sha
+        or _object(for_a.get("head")).get("sha")
         or _object(for_b.get("last_commit")).get("id"),
     }
     return {name: one_line(text) for name, text in found.items() if isinstance(text, str)}
