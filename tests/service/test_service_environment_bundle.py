@@ -188,3 +188,18 @@ async def test_the_repositories_of_an_environment(layers: Layers) -> None:
     assert await names(layers.paths["own"], people.member) is None
     alone = await environment(layers.client, "alone", repository_id=ids[1])
     assert await names(alone, None) == ["a"]
+
+
+async def test_a_workspace_of_another_user_gets_nothing_personal(layers: Layers) -> None:
+    """Forks of earlier versions kept the environment of the workspace that they were made from."""
+    for layer in ("global", "source", "own"):
+        await layers.put(layer, "variables", key=layer.upper(), value="x")
+    people, own = layers.callers.people, id_of(layers.paths["own"])
+    for user in (people.member, None):
+        found = await layers.context.database.read(
+            lambda c, user=user: compose_bundle(
+                c, layers.context.vault, people.organization, user, own
+            )
+        )
+        assert set(found.variables) == {"GLOBAL", "SOURCE"}
+        assert found.system_prompt == "From the source."

@@ -188,6 +188,19 @@ def repositories_for(
     )
 
 
+def usable_environment_id(
+    connection: Connection, organization_id: str, user_id: str | None, environment_id: str
+) -> str:
+    """Return the id of an environment that the user may use in place of another one.
+
+    The environment itself, or, when it is another user's, the shared environment below it: its
+    source, else the global one.
+    """
+    layers = layers_of(connection, organization_id, environment_id)
+    usable = [layer for layer in layers if layer.user_id in (None, user_id)]
+    return usable[-1].id if usable else environment_id
+
+
 def _with_unique_names(repositories: list[dict[str, str]]) -> list[dict[str, str]]:
     """Give each a name that is unique in the workspace: it is the name of its directory."""
     used: set[str] = set()

@@ -149,7 +149,8 @@ def compose_bundle(
     The global environment is the lowest layer, then the source, then the environment itself. An
     upper layer replaces entries of lower ones: a variable by its key, a file by its path, a skill by
     its slug, an MCP server by its name. Prompts and hooks add up, in that order. A personal
-    environment with a source replaces an inherited variable only where that allows it.
+    environment with a source replaces an inherited variable only where that allows it. A personal
+    environment of another user adds nothing.
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment.
@@ -160,6 +161,8 @@ def compose_bundle(
         raise ApiError(
             ErrorCode.NOT_FOUND, "No environment has this id.", f"environment_id: {environment_id}"
         )
+    # Earlier versions let a fork keep the environment of another user.
+    layers = [layer for layer in layers if layer.user_id in (None, user_id)]
     prompts = [layer.system_prompt for layer in layers if layer.system_prompt]
     preferences = [layer.personal_preferences for layer in layers if layer.personal_preferences]
     return Bundle(

@@ -25,7 +25,7 @@ from quarterdeck.service.chats.rows import add_message, list_chats, newest_messa
 from quarterdeck.service.chats.service import store_chat
 from quarterdeck.service.checks.service import head_refs
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.environments.service import repositories_for
+from quarterdeck.service.environments.service import repositories_for, usable_environment_id
 from quarterdeck.service.environments.warm_pool_rows import claim_one
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
@@ -439,6 +439,9 @@ async def fork_replica(
 ) -> str:
     """Store a replica with the files of another one, and start to prepare it; return its id.
 
+    It is started with the other one's environment if the caller may use that, else with the shared
+    one below it.
+
     Raises:
         ApiError: CONFLICT while a turn runs, or for a name that is taken; WORKSPACE_NOT_ACTIVE when
             there are no files; WORKSPACE_LIMIT_REACHED.
@@ -451,11 +454,15 @@ async def fork_replica(
         )
     if row.status == WorkspaceStatus.ACTIVE:  # where a fork starts from the save
         await save_now(fleet.of(row.id).site, FORK_SAVE_SECONDS)
+    owner = (caller.organization_id, caller.user_id)
+    environment_id = await context.database.read(
+        lambda c: usable_environment_id(c, *owner, row.environment_id)
+    )
     newest = newest_message_chat(chats)
     agent = newest.provider if newest else row.coding_agent
     wanted = CreateReplica(
         name=body.name or await _free_name(context, row),
-        environment_id=UUID(row.environment_id),
+        environment_id=UUID(environment_id),
         message=body.message,
         coding_agent=agent,
         model=row.model if agent == row.coding_agent else None,
