@@ -5,7 +5,9 @@ unified one (version 2), or one per controller (version 1). Where systemd manage
 it must have delegated the service's unit (`Delegate=`, see docs/operations.md).
 
 In the unified hierarchy the processes are in a group within the one with the bounds: a sandbox of
-the service's own user could otherwise lift them, because its group is the top of what it sees.
+the service's own user could otherwise lift them, because its group is the top of what it sees. What it sees
+it can also freeze and kill. So where the service's group belongs to an ordinary user, each sandbox has a group
+even when it has no controller, or none that is the service's to divide.
 """
 
 import asyncio
@@ -132,10 +134,23 @@ class Hierarchy:
 
 
 class ControlGroups:
-    """The groups of all sandboxes, in the hierarchies that this process could find."""
+    """The groups of all sandboxes, in the hierarchies that this process could find.
 
-    def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
+    Args:
+        hierarchies: those in which it may make groups.
+        own: the service's group in the unified hierarchy, where a mount shows it.
+    """
+
+    def __init__(self, hierarchies: tuple[Hierarchy, ...], own: Path | None = None) -> None:
         self.hierarchies = hierarchies
+        self._own = own
+
+    def shared_with(self, uid: int) -> bool:
+        """Return whether a user could change the service's group, were a sandbox of theirs in it."""
+        try:
+            return self._own is not None and (self._own / "cgroup.procs").stat().st_uid == uid
+        except OSError:
+            return False
 
     @property
     def missing(self) -> list[str]:
@@ -202,20 +217,24 @@ def find_groups(proc: Path = PROC / "self") -> ControlGroups:
         return ControlGroups(())
     own = {names: path for _, names, path in (line.split(":", 2) for line in lines)}
     found: dict[tuple[str, ...], Hierarchy] = {}
+    group: Path | None = None
     for mount in filter(None, map(_MOUNT.fullmatch, mounts)):
         unified = mount["kind"] == "cgroup2"
         names = next(
             (name for name in own if (not name if unified else _covers(mount["options"], name))),
             None,
         )
-        base = _base(mount, own[names], unified) if names is not None else None
-        if base is None:
+        place = _place(mount, own[names]) if names is not None else None
+        if place is None:
             continue
-        controllers = _available(base) if unified else (names or "").split(",")
-        wanted = tuple(name for name in CONTROLLERS if name in controllers)
-        if wanted:
-            found.setdefault(wanted, Hierarchy(base, wanted, unified))
-    return ControlGroups(tuple(found.values()))
+        if unified:
+            group = group or place
+            hierarchy = _unified(place)
+        else:
+            hierarchy = _hierarchy(place, (names or "").split(","))
+        if hierarchy is not None:
+            found.setdefault(hierarchy.controllers, hierarchy)
+    return ControlGroups(tuple(found.values()), group)
 
 
 def _covers(options: str, names: str) -> bool:
@@ -223,20 +242,39 @@ def _covers(options: str, names: str) -> bool:
     return bool(names) and set(names.split(",")) <= set(options.split(","))
 
 
-def _base(mount: re.Match[str], own: str, unified: bool) -> Path | None:
-    """Return the group in which others are made; None when there is none.
-
-    In the unified hierarchy it is the service's own or the one above, if the service has left that.
-    """
+def _place(mount: re.Match[str], own: str) -> Path | None:
+    """Return the directory of the service's group; None where the mount does not show it."""
     try:
-        below = Path(own).relative_to(mount["root"])
+        return Path(mount["point"]) / Path(own).relative_to(mount["root"])
     except ValueError:
-        return None  # the mount does not show it
-    base = Path(mount["point"]) / below
-    if not unified:
-        return base
-    candidates = [base.parent, base] if below.name == OTHERS else [base]
-    return next((one for one in candidates if _may_divide(one)), None)
+        return None
+
+
+def _hierarchy(base: Path, controllers: list[str], unified: bool = False) -> Hierarchy | None:
+    """Return the hierarchy for the controllers that bound replicas; None without any."""
+    wanted = tuple(name for name in CONTROLLERS if name in controllers)
+    return Hierarchy(base, wanted, unified) if wanted and os.access(base, os.W_OK) else None
+
+
+def _unified(own: Path) -> Hierarchy | None:
+    """Return where groups are made in the unified hierarchy.
+
+    That is the service's group or the one above, if the service has left that. In a group that belongs to an
+    ordinary user and cannot be divided, groups without bounds are made.
+    """
+    candidates = [own.parent, own] if own.name == OTHERS else [own]
+    base = next((one for one in candidates if _may_divide(one)), None)
+    hierarchy = _hierarchy(base, _available(base), unified=True) if base else None
+    if hierarchy is None and _belongs_to_user(own):
+        return Hierarchy(base or own, (), unified=True)
+    return hierarchy
+
+
+def _belongs_to_user(group: Path) -> bool:
+    """Return whether a group that this process can change is not root's alone."""
+    if not all(os.access(path, os.W_OK) for path in (group, group / "cgroup.procs")):
+        return False
+    return os.geteuid() != 0 or group.stat().st_uid != 0
 
 
 def _may_divide(base: Path) -> bool:

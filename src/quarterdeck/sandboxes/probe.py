@@ -27,6 +27,7 @@ from quarterdeck.sandboxes.scope import stays_after_logout
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 
 _TRIAL = "trial"
+_JOIN = 'for group; do echo 0 > "$group/cgroup.procs" || exit 1; done'
 _SECONDS = 15.0
 _STEP = 0.005
 _COMMAND = (sys.executable, "-I", "-c", "import quarterdeck")
@@ -39,6 +40,11 @@ _SWITCHES = {
 _SHARED = (
     "network: shared with this machine, its loopback addresses included",
     "disk: shared; what fills it is killed",
+)
+_SHARED_GROUP = Gap(
+    "programs in sandboxes can end the service and other replicas, through the control group that they share",
+    "Start the service in a group in which it may make others: a unit with Delegate=yes, or a container whose "
+    "/sys/fs/cgroup is writable.",
 )
 _UNCONFINED = (
     "files: everything that the user inside may read or write on this machine",
@@ -63,18 +69,22 @@ async def examine(home: Home, configured_user: str | None, groups: ControlGroups
     """
     user = sandbox_user(configured_user)
     grouped, unlimited = await _try_groups(groups)
+    apart = grouped and any(one.unified for one in groups.hierarchies)
+    shared = [] if apart or not groups.shared_with(user.uid) else [_SHARED_GROUP]
     program = shutil.which("bwrap")
     reason = f"bubblewrap is not installed. {_INSTALL}"
     if program:
         confinement, gaps = _confinement(program, user, grouped)
         error = await _try(home, confinement)
         if error is None:
+            gaps += shared
             return Machine(confinement, _isolation(confinement, None, _SHARED, gaps, unlimited))
         reason = _bubblewrap_reason(program, error)
     confinement, gaps = _confinement(None, user, grouped)
     error = await _try(home, confinement)
     if error is not None:
         raise _impossible(user, reason, error)
+    gaps += shared
     note = f"Sandboxes are not kept apart: {reason}"
     return Machine(
         confinement, _isolation(confinement, note, (*_UNCONFINED, *_SHARED), gaps, unlimited)
@@ -112,8 +122,9 @@ async def _try_groups(groups: ControlGroups) -> tuple[bool, Gap | None]:
     reason = f"there is no control group for {', '.join(groups.missing)}"
     made = False
     try:
-        await asyncio.to_thread(groups.enter, mark, "small")
-        made = bool(groups.hierarchies)
+        entered = await asyncio.to_thread(groups.enter, mark, "small")
+        made = bool(entered) and await _can_join(entered)
+        reason = reason if made or not entered else "control groups cannot be joined"
     except OSError as e:
         reason = f"control groups cannot be made: {e.strerror or e}"
     finally:
@@ -121,6 +132,14 @@ async def _try_groups(groups: ControlGroups) -> tuple[bool, Gap | None]:
     if made and not groups.missing:
         return True, None
     return made, Gap(f"replicas are not limited by their size: {reason}", unlimited_step())
+
+
+async def _can_join(groups: list[str]) -> bool:
+    """Try it: the kernel refuses some groups that can be made, such as those of threads."""
+    process = await asyncio.create_subprocess_exec(
+        *("/bin/sh", "-c", _JOIN, "sh", *groups), stderr=asyncio.subprocess.DEVNULL
+    )
+    return await process.wait() == 0
 
 
 def unlimited_step() -> str:
