@@ -50,6 +50,12 @@ _NAMESPACES = {
 MOST_NAMESPACES = 1_024
 """Of each kind within a sandbox. The kernel also counts them for the user, about 100,000 on a large machine; they take
 hardly any memory, and no sandbox could be made when a program had used up all."""
+_WATCHERS = (
+    *("max_inotify_instances", "max_inotify_watches"),
+    *("max_fanotify_groups", "max_fanotify_marks"),
+)
+_PART = 2
+"""A sandbox has one part in so many of its user's watchers of files."""
 _LIMITED = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _CLEAR_ALL = 4, 24, 47, 4
 _CAPABILITY_VERSION = 0x20080522
@@ -124,8 +130,9 @@ def _start(source: int, log: int, status: int, reply: int) -> int:
             bubblewrap, shell = _start_bubblewrap(spec, status)
             try:
                 first = _first_process(lines)
+                watchers = {name: _user_limit(name) // _PART for name in _WATCHERS}
                 _join(first)
-                _fork_engine(spec, shell)
+                _fork_engine(spec, shell, watchers)
             except OSError:
                 os.close(shell)
                 os.waitpid(bubblewrap, 0)  # it writes to the file for status lines until then
@@ -200,7 +207,7 @@ def _join(pid: int) -> None:
     os.close(process)
 
 
-def _fork_engine(spec: Mapping[str, Any], shell: int) -> None:
+def _fork_engine(spec: Mapping[str, Any], shell: int, watchers: Mapping[str, int]) -> None:
     """Fork the engine, and wait until it is restricted.
 
     Raises:
@@ -212,14 +219,16 @@ def _fork_engine(spec: Mapping[str, Any], shell: int) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     refused, refusal = os.pipe()
     if os.fork() == 0:
-        _end_with(_run_engine, spec, shell, refusal)
+        _end_with(_run_engine, spec, shell, refusal, watchers)
     os.close(refusal)
     with os.fdopen(refused) as file:
         if reason := file.read():
             raise OSError(reason)
 
 
-def _run_engine(spec: Mapping[str, Any], shell: int, refusal: int) -> int:
+def _run_engine(
+    spec: Mapping[str, Any], shell: int, refusal: int, watchers: Mapping[str, int]
+) -> int:
     """Become the engine, in the sandbox; return its exit code, after telling it to the shell.
 
     If the machine refuses a restriction, the reason goes to `refusal`: other engines would fail in the same way.
@@ -228,7 +237,7 @@ def _run_engine(spec: Mapping[str, Any], shell: int, refusal: int) -> int:
     os.setsid()
     os.chdir(spec["directory"])
     try:
-        _restrict(spec)
+        _restrict(spec, watchers)
     except OSError as e:
         os.write(refusal, os.fsencode(str(e)))
         return launcher.REFUSED
@@ -243,8 +252,8 @@ def _run_engine(spec: Mapping[str, Any], shell: int, refusal: int) -> int:
     return code
 
 
-def _restrict(spec: Mapping[str, Any]) -> None:
-    _limit_namespaces()
+def _restrict(spec: Mapping[str, Any], watchers: Mapping[str, int]) -> None:
+    _limit_user(watchers)
     if spec["processes"]:
         _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
         limit = min(spec["processes"], hard) if hard >= 0 else spec["processes"]
@@ -255,15 +264,25 @@ def _restrict(spec: Mapping[str, Any]) -> None:
     _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
-def _limit_namespaces() -> None:
-    """Limit the namespaces within the sandbox's user namespace. This needs capabilities in that namespace."""
-    for kind in _LIMITED:
+def _user_limit(name: str) -> int:
+    """Return a limit of this process's user namespace."""
+    try:
+        with open(f"/proc/sys/user/{name}", encoding="ascii") as file:  # noqa: PTH123
+            return int(file.read())
+    except OSError:
+        return 0  # this kernel does not have it
+
+
+def _limit_user(watchers: Mapping[str, int]) -> None:
+    """Limit what the sandbox's user namespace counts. This needs capabilities in that namespace."""
+    namespaces = {f"max_{kind}_namespaces": MOST_NAMESPACES for kind in _LIMITED}
+    for name, most in {**namespaces, **watchers}.items():
         # A kernel may not have this kind, and a machine may protect its settings.
         with (
             contextlib.suppress(OSError),
-            open(f"/proc/sys/user/max_{kind}_namespaces", "w", encoding="ascii") as file,  # noqa: PTH123
+            open(f"/proc/sys/user/{name}", "w", encoding="ascii") as file,  # noqa: PTH123
         ):
-            file.write(str(MOST_NAMESPACES))
+            file.write(str(most))
 
 
 def _run_python(command: Sequence[str]) -> int:

@@ -43,6 +43,10 @@ KEYCTL_JOIN_SESSION_KEYRING = 1
 EXPENDABLE = 500
 """Added to `oom_score_adj`, in thousandths of the memory: the kernel ends sandboxes before the
 service when memory runs out, unless the service itself uses half of it."""
+COUNTED = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE)
+"""Limits of what the kernel counts for a user: pending signals with timers, and bytes of message queues."""
+SHARE = 4
+"""A sandbox may use up one part in so many of these, and other programs of its user have the rest."""
 REFUSED = 70
 """Exit code when the sandbox cannot be made; the reason is on standard error."""
 
@@ -149,6 +153,17 @@ def become_expendable() -> None:
         file.write(str(score))
 
 
+def take_share() -> None:
+    """Leave most of what the kernel counts for a user to other programs of that user.
+
+    A user namespace takes these limits over when it is made, so they also hold for all within it together.
+    """
+    for name in COUNTED:
+        limit, _ = resource.getrlimit(name)
+        if limit != resource.RLIM_INFINITY:
+            resource.setrlimit(name, (limit // SHARE, limit // SHARE))
+
+
 def leave_session_keyring() -> None:
     """Take a new session keyring.
 
@@ -203,6 +218,7 @@ def enter(spec: "dict[str, Any]") -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (spec["open_files"], hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    take_share()
     leave_session_keyring()
 
 
