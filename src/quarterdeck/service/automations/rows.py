@@ -145,12 +145,22 @@ def with_trigger(
     return list(connection.execute(statement).mappings())
 
 
+def turn_of_owner(*order: ColumnElement[Any]) -> ColumnElement[int]:
+    """Return the place of a row, from 1, among those of its automation's owner in an order.
+
+    Sorted by it, owners take turns: one with many rows does not delay another with few.
+    """
+    owner = (table.c.organization_id, table.c.user_id)
+    return func.row_number().over(partition_by=owner, order_by=order)
+
+
 def due_automations(connection: Connection, now: str, limit: int) -> list[RowMapping]:
-    """Return those whose schedule is due, the longest due first."""
+    """Return those whose schedule is due; owners take turns, each with the longest due first."""
+    turn = turn_of_owner(table.c.cron_next_fire_at, table.c.id)
     statement = (
         select(table)
         .where(table.c.cron_next_fire_at <= now)
-        .order_by(table.c.cron_next_fire_at)
+        .order_by(turn, table.c.cron_next_fire_at)
         .limit(limit)
     )
     return list(connection.execute(statement).mappings())

@@ -20,6 +20,7 @@ from sqlalchemy import (
     update,
 )
 
+from quarterdeck.service.automations.rows import turn_of_owner
 from quarterdeck.service.db.tables import (
     automation_executions,
     automations,
@@ -218,7 +219,12 @@ def may_start(connection: Connection, execution_id: str) -> bool:
 
 
 def due_executions(connection: Connection, now: str, limit: int) -> list[RowMapping]:
-    """Return waiting runs that may start, the longest due first, with their `concurrency`."""
+    """Return waiting runs that may start, with their `concurrency`.
+
+    Owners take turns, each with the longest due first. Runs that are being started are among them,
+    so an owner with many of these comes later.
+    """
+    order = executions_table.c.due_at, executions_table.c.triggered_at, executions_table.c.id
     statement = (
         select(executions_table, automations.c.concurrency)
         .join(automations, automations.c.id == executions_table.c.automation_id)
@@ -227,7 +233,7 @@ def due_executions(connection: Connection, now: str, limit: int) -> list[RowMapp
             executions_table.c.status == ExecutionStatus.PENDING,
             _may_start(),
         )
-        .order_by(executions_table.c.due_at, executions_table.c.triggered_at, executions_table.c.id)
+        .order_by(turn_of_owner(*order), *order)
         .limit(limit)
     )
     return list(connection.execute(statement).mappings())

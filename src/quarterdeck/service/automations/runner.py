@@ -223,11 +223,13 @@ class AutomationRunner:
     async def turn(self) -> None:
         """Fire due schedules, end overdue runs, and start the stops and launches that are due."""
         now = self._context.clock()
-        while await retry_until_stored(lambda: self._fire(now)):
-            self.watch.nudge()
+        fired = await self._fire_some(now)
         await self._end_overdue(now)
         await self._stop_due(moment_text(now))
         await self._start_due(moment_text(now))
+        while fired:  # runs do not wait for all schedules: there may be thousands
+            fired = await self._fire_some(now)
+            await self._start_due(moment_text(now))
         await self._tidy(now)
 
     async def _run(self) -> None:
@@ -258,6 +260,13 @@ class AutomationRunner:
             await retry_until_stored(lambda: database.write(lambda c: end_overdue(c, now, home)))
             self.watch.nudge()
             self._context.checks_changed.set()
+
+    async def _fire_some(self, now: datetime) -> bool:
+        """Fire some of the due schedules; return whether there were any."""
+        fired = await retry_until_stored(lambda: self._fire(now))
+        if fired:
+            self.watch.nudge()
+        return fired > 0
 
     async def _fire(self, now: datetime) -> int:
         first = await self._context.database.read(next_scheduled)
