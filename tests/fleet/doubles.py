@@ -286,7 +286,7 @@ class DoubleDriver:
     async def is_local(self, url: str) -> bool:
         return url.startswith("/")
 
-    async def require_source(self, url: str, private: bool = True) -> None:
+    async def require_source(self, url: str, private: bool = True, login: bool = True) -> None:
         return
 
     async def kept_files(self, workspace_id: str, directory: str) -> list[KeptFile]:

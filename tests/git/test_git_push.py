@@ -48,6 +48,10 @@ def test_a_branch_reaches_a_bare_repository(open_shop: Open, tmp_path: Path, asl
     start = git(remote, "rev-parse", "HEAD")
     shop = open_shop(str(remote))
     branch, head = work(shop)
+    git(remote, "config", "core.alternateRefsCommand", f"touch {tmp_path}/hook-ran; :")
+    information = remote / "objects" / "info"
+    information.mkdir(exist_ok=True)
+    (information / "alternates").write_text(f"{tmp_path}/first/.git/objects\n")
     if asleep:
         shop.sleep()
     done = push(shop)

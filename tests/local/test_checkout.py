@@ -695,3 +695,36 @@ async def test_names_of_a_server_are_refused_or_only_names(place: Path, name: st
             assert error.details or "Argument list too long" in str(error)
     assert git(place, "rev-parse", "main") == before
     assert not (place / "pwned").exists()
+
+
+async def test_no_program_of_a_checkout_is_run(place: Path, tmp_path: Path) -> None:
+    """It may be somebody else's: unpacked from an archive, or on a shared disk."""
+    ran = tmp_path / "ran"
+    git(place, "clone", "-q", "--bare", "--shared", str(place), str(tmp_path / "lender.git"))
+    (place / ".git/objects/info").mkdir(exist_ok=True)
+    (place / ".git/objects/info/alternates").write_text(f"{tmp_path}/lender.git/objects\n")
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho $0 >> {ran}\n")
+    program.chmod(0o755)
+    git(place, "config", "core.fsmonitor", str(program))
+    git(place, "config", "core.alternateRefsCommand", str(program))
+    git(place, "config", "core.hooksPath", str(tmp_path))
+    checkout = await LocalCheckout.find(place)
+    assert (await checkout.state()).branch == "main"
+    await run_git("fetch", "-q", str(tmp_path / "lender.git"), "main", directory=place)
+    assert not ran.exists()
+    git(place, "status")
+    git(place, "fetch", "-q", str(tmp_path / "lender.git"), "main")
+    assert ran.exists()  # by git alone
+
+
+def test_no_program_of_the_current_directory_is_started(tmp_path: Path) -> None:
+    for name in ("git", "ssh", "npm"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        program.chmod(0o755)
+    variables = {**os.environ, "PATH": f".::{os.environ['PATH']}", "HOME": str(tmp_path)}
+    variables["QUARTERDECK_HOME"] = str(tmp_path / "home")
+    command = (sys.executable, "-m", "quarterdeck", "doctor")
+    subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, check=False)
+    assert not (tmp_path / "ran").exists()

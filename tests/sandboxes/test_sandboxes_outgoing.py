@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.sandboxes import git as sandboxes_git
-from quarterdeck.sandboxes.errors import PushError
+from quarterdeck.sandboxes.errors import DiskFullError, PushError
 from quarterdeck.sandboxes.port import RefUpdate
 from tests.support.disks import limited_files
 
@@ -130,11 +130,11 @@ async def test_a_pack_that_is_too_large_is_refused(
         assert git("rev-parse", "new", at=remote) == commit
 
 
-async def test_a_push_that_cannot_be_prepared_is_refused(bench, checkout, tmp_path, git) -> None:
+async def test_a_push_on_a_full_disk_says_so(bench, checkout, tmp_path, git) -> None:
     remote = tmp_path / "remote.git"
     git("clone", "--quiet", "--bare", str(checkout), str(remote), at=tmp_path)
     source = await bench.connect(remote)
     updates = [RefUpdate("refs/heads/new", git("rev-parse", "HEAD", at=remote))]
-    with limited_files(0), pytest.raises(PushError, match="could not be prepared"):
+    with limited_files(0), pytest.raises(DiskFullError):
         await bench.driver.push(source, parts_of(pack_of()), updates)
     assert not list(bench.home.mirrors.glob(".outgoing-*"))

@@ -10,6 +10,7 @@ from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.mirrors import Mirrors
 from quarterdeck.sandboxes.port import TreeFile
 from quarterdeck.sandboxes.source_trees import Trees
+from tests.git.remotes import PASSWORD, bare_copy, credential_helper, http_remote
 from tests.support.git import commit_files, git
 
 
@@ -121,3 +122,30 @@ async def test_no_such_directory(reader: Trees, source: Path) -> None:
     for url in (str(source), f"file://{source}/.git", "/nowhere"):
         with pytest.raises(SandboxError):
             await reader.read(url, "nothing")
+
+
+async def test_without_a_login_no_credentials_are_used(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what was fetched with them: whose skill it is decides."""
+    home = tmp_path / "home"
+    home.mkdir()
+    helper = credential_helper(home / "helper")
+    (home / ".gitconfig").write_text(f"[credential]\n\thelper = {helper}\n")
+    monkeypatch.setenv("HOME", str(home))
+    mirrors = tmp_path / "mirrors"
+    bare_copy(source, tmp_path / "served" / "skills.git")
+    with http_remote(tmp_path / "served") as address:
+        url = f"{address}/skills.git"
+        (home / ".netrc").write_text(f"machine 127.0.0.1 login person password {PASSWORD}\n")
+        assert len(await Trees(Mirrors(mirrors)).read(url, "review")) == 3
+        stranger = Trees(Mirrors(mirrors, None), prefix="open-tree")
+        with pytest.raises(SandboxError, match="git cannot read"):
+            await stranger.read(url, "review")
+    with http_remote(tmp_path / "served", secured=False) as address:
+        assert len(await stranger.read(f"{address}/skills.git", "review")) == 3
+    for refused in ("git@host.example:skills.git", "ssh://host.example/skills.git"):
+        with pytest.raises(SandboxError, match="without credentials"):
+            await stranger.require(refused)
+        with pytest.raises(SandboxError):
+            await stranger.read(refused, "review")

@@ -62,7 +62,7 @@ class Mirrors:
     async def is_local(self, url: str) -> bool:
         return url.startswith("/")
 
-    async def require_source(self, url: str, private: bool = True) -> None:
+    async def require_source(self, url: str, private: bool = True, login: bool = True) -> None:
         if "nothing" in url:
             raise NotARepositoryError(f"There is nothing at {url}.")
 

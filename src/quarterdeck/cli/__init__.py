@@ -5,6 +5,7 @@ import os
 import sys
 
 from quarterdeck.loading import leave_plugins_out, load_tls_later
+from quarterdeck.local.programs import drop_relative_path_entries
 
 COMPLETION = "_QD_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -13,6 +14,7 @@ COMPLETION = "_QD_COMPLETE"
 def main() -> None:
     """Run `qd`; end the process with the exit code of `quarterdeck.cli.errors`."""
     leave_plugins_out()
+    drop_relative_path_entries()
     if sys.argv[1:] or COMPLETION in os.environ:
         from quarterdeck.cli.program import run
 

@@ -36,6 +36,12 @@ def person_path(home: Home, environment: Mapping[str, str] | None = None) -> str
     return os.pathsep.join(dict.fromkeys(place for place in places if place.startswith("/")))
 
 
+def drop_relative_path_entries() -> None:
+    """Take relative directories out of this process's PATH: in a checkout they hold its programs."""
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(place for place in places if place.startswith("/"))
+
+
 def find_program(name: str, path: str) -> Path | None:
     """Return a program on a search path; None when there is none."""
     match = shutil.which(name, path=path)

@@ -20,15 +20,8 @@ from typing import ClassVar, Self
 from quarterdeck.local.git import CheckoutError, NoRepositoryError, run_git
 
 _SNAPSHOT = (
-    # No file monitors, and no parts of the index outside the copy.
-    *(
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "core.splitIndex=false",
-        "-c",
-        "core.untrackedCache=false",
-    ),
+    # No parts of the index outside the copy.
+    *("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false"),
     *("-c", "advice.addEmbeddedRepo=false", "--literal-pathspecs"),
 )
 _SNAPSHOT_AUTHOR = {

@@ -87,7 +87,12 @@ class Room:
 
 def room_of(home: Home) -> Room:
     """Return the room on the disk of an installation."""
-    disk = os.statvfs(home.root)
+    return room_at(home.root)
+
+
+def room_at(path: Path) -> Room:
+    """Return the room on the disk of an existing path."""
+    disk = os.statvfs(path)
     size = disk.f_blocks * disk.f_frsize
     return Room(
         disk.f_bavail * disk.f_frsize,

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import re
+import resource
 import signal
 import struct
 import time
@@ -26,6 +27,7 @@ from quarterdeck.local.processes import (
     send,
     wait_for_exit,
 )
+from quarterdeck.sandboxes.disk import room_at
 from quarterdeck.sandboxes.errors import DiskFullError, ProcessError
 from quarterdeck.sandboxes.port import Login, upload_pack_arguments
 from quarterdeck.sandboxes.processes import wait_for_end
@@ -98,6 +100,10 @@ OBJECT_LIMIT = 10_000_000
 """Most objects of such a pack."""
 CHECK_MEMORY = 2 << 30
 """Most bytes of memory for checking such a pack: a small one may expand to any size."""
+LEAST_MEMORY, MOST_MEMORY = 3 << 30, 8 << 30
+"""Any other git may have half of the machine's memory, within these: a source may hold anything."""
+MOST_SECONDS = 3600
+"""Most seconds of processor time of any other git."""
 CHECK_SECONDS = 900
 """Most seconds of processor time for checking such a pack."""
 UNFOLDED_LIMIT = 8 << 30
@@ -118,8 +124,11 @@ _BOUNDED_MEMORY = (
 )
 """However large the objects are that a program inside asks for, git takes little memory for them."""
 _TAIL_LINES = 12
+_NO_MEMORY = ("out of memory", "cannot allocate memory")
+LEAST_FILE = 16 << 20
+"""Bytes that a file of git may have on any disk: a lock or a pack of a few commits on a full one."""
 _FULL_DISK = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
-_PROTOCOLS = "file:http:https:ssh"
+_PROTOCOLS, _OPEN_PROTOCOLS = "file:http:https:ssh", "file:http:https"
 _UNANSWERED = re.compile(r"could not read (?:Username|Password) for '(https?://[^'\s]+)'")
 """git's message when none of the user's credential helpers has answered."""
 _TOKEN_HELPER = '!f() { [ "$1" != get ] || printf "username=%s\\npassword=%s\\n" "$QD_GIT_USER" "$QD_GIT_TOKEN"; }; f'
@@ -141,6 +150,24 @@ class PackTooLargeError(SourceGitError):
     """A pack exceeds a limit."""
 
 
+class GitLimitError(SourceGitError):
+    """git reached its limit of memory or of processor time."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one git process may use: bytes of memory, and seconds of processor time."""
+
+    memory: int
+    seconds: int
+
+
+def usual_limits() -> Limits:
+    """Return the limits of git on this machine."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Limits(min(MOST_MEMORY, max(LEAST_MEMORY, machine // 2)), MOST_SECONDS)
+
+
 def no_login(url: str) -> Login | None:
     """Return None: there are no credentials besides the user's."""
 
@@ -154,11 +181,13 @@ class GitRunner:
     read, which is needed to reach remote repositories as the user does.
 
     Args:
-        login: returns the login for an address when the user has no credentials for it.
+        login: returns the login for an address when the user has no credentials for it. With None
+            git uses no credentials at all: neither the user's configuration, helpers and
+            password files nor SSH.
     """
 
     configuration: Path
-    login: Callable[[str], Login | None] = no_login
+    login: Callable[[str], Login | None] | None = no_login
 
     async def run(
         self,
@@ -194,7 +223,7 @@ class GitRunner:
         if with_errors:
             out = errors = out + errors
         if process.returncode != 0:
-            raise _failure(errors.decode(errors="replace"))
+            raise _failure(errors.decode(errors="replace"), process.returncode)
         return out.decode(errors="surrogateescape").removesuffix("\n")
 
     def _login_for(self, errors: bytes) -> dict[str, str]:
@@ -204,8 +233,7 @@ class GitRunner:
         helpers can store it.
         """
         match = _UNANSWERED.search(errors.decode(errors="replace"))
-        login = self.login(match[1]) if match else None
-        if match is None or login is None:
+        if match is None or self.login is None or (login := self.login(match[1])) is None:
             return {}
         key = f"credential.{match[1]}.helper"
         return {
@@ -226,15 +254,14 @@ class GitRunner:
             GitError, DiskFullError: as `run`; what `data` raises.
         """
         arguments = (*_INDEX_PACK, f"--max-input-size={PACK_LIMIT}")
-        limits = (f"-d {CHECK_MEMORY >> 10}", f"-S -t {CHECK_SECONDS}")
+        limits = Limits(CHECK_MEMORY, CHECK_SECONDS)
         process = await self._start(arguments, directory, private=True, fed=True, limits=limits)
         try:
             await self._feed(process, _checked(data))
         except SourceGitError as e:
-            message = str(e)
-            if "pack exceeds maximum allowed size" in message:
+            if "pack exceeds maximum allowed size" in str(e):
                 raise PackTooLargeError(f"They are more than {PACK_LIMIT} bytes.") from e
-            if "Out of memory" in message or process.returncode == -signal.SIGXCPU:
+            if isinstance(e, GitLimitError):
                 raise PackTooLargeError("Checking them takes too much memory or time.") from e
             raise
         for index in await asyncio.to_thread(_small_indexes, directory):
@@ -282,7 +309,7 @@ class GitRunner:
         if isinstance(result, Exception):
             raise result
         if process.returncode != 0:
-            raise _failure((out + errors).decode(errors="replace"))
+            raise _failure((out + errors).decode(errors="replace"), process.returncode)
 
     async def write_tree(self, directory: Path, entries: Sequence[str]) -> str:
         """Store files as a tree in a bare repository; return it.
@@ -318,7 +345,7 @@ class GitRunner:
                 async for chunk in parts:
                     yield chunk
         except ProcessError as e:
-            raise _failure(str(e)) from e
+            raise _failure(str(e), process.returncode) from e
 
     async def pack(self, directory: Path, commit: str, known: str | None) -> AsyncGenerator[bytes]:
         """Yield a pack with the objects of a commit that are not of another one.
@@ -334,7 +361,7 @@ class GitRunner:
                 async for chunk in parts:
                     yield chunk
         except ProcessError as e:
-            raise _failure(str(e)) from e
+            raise _failure(str(e), process.returncode) from e
 
     async def _start(
         self,
@@ -343,24 +370,25 @@ class GitRunner:
         private: bool,
         fed: bool = False,
         variables: Mapping[str, str] = MappingProxyType({}),
-        limits: Sequence[str] = (),
+        limits: Limits | None = None,
     ) -> asyncio.subprocess.Process:
-        """Start git; `limits` are arguments of the shell's `ulimit`."""
+        """Start git; without `limits` it has the usual ones."""
         if directory and (reason := await asyncio.to_thread(unreadable_file, directory)):
             raise UnreadableError(reason)
-        command = ("git", *_OPTIONS, *arguments)
-        if limits:
-            # One that cannot be set is already lower.
-            script = "".join(f"ulimit {limit} 2>/dev/null; " for limit in limits)
-            command = ("sh", "-c", f'{script}exec "$@"', "sh", *command)
+        limits = limits or usual_limits()
+        room = await asyncio.to_thread(_room_beside, self.configuration)
+        values = (f"-d {limits.memory >> 10}", f"-t {limits.seconds}", f"-f {room >> 9}", "-c 0")
+        # One that cannot be set is already lower.
+        script = "".join(f"ulimit -S {value} 2>/dev/null; " for value in values)
         try:
             return await asyncio.create_subprocess_exec(
-                *command,
+                *("/bin/sh", "-c", f'{script}exec "$@"', "sh", "git", *_OPTIONS, *arguments),
                 stdin=asyncio.subprocess.PIPE if fed else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                cwd=directory,
-                env={**self.environment(private), **variables},
+                # Not where the service was started: git would read the configuration of a checkout.
+                cwd=directory or "/",
+                env={**self._environment_in(directory, private), **variables},
                 start_new_session=True,
             )
         except (FileNotFoundError, NotADirectoryError, PermissionError) as e:
@@ -395,16 +423,25 @@ class GitRunner:
                 left.append(ref)
         return left
 
+    def _environment_in(self, directory: Path | None, private: bool) -> dict[str, str]:
+        environment = self.environment(private)
+        if private and directory is not None:  # a damaged one must not stand for one above it
+            environment["GIT_CEILING_DIRECTORIES"] = str(directory.absolute().parent)
+        return environment
+
     def environment(self, private: bool) -> dict[str, str]:
         """Return git's environment: the service's without variables that could change git's behavior."""
+        private = private or self.login is None
+        left_out = ("GIT_", "SSH_ASKPASS", "QD_HOST_")
         variables = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("GIT_", "SSH_ASKPASS", "QD_HOST_"))
+            name: value for name, value in os.environ.items() if not name.startswith(left_out)
         }
+        if self.login is None:
+            # Where curl and git look for passwords.
+            variables |= {"HOME": os.devnull, "XDG_CONFIG_HOME": os.devnull, "SSH_AUTH_SOCK": ""}
         return variables | {
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
+            "GIT_ALLOW_PROTOCOL": _PROTOCOLS if self.login else _OPEN_PROTOCOLS,
             "GIT_LFS_SKIP_SMUDGE": "1",
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_OPTIONAL_LOCKS": "0",
@@ -421,7 +458,12 @@ _SCAN_SECONDS = 5.0
 """Time limit for the search, because there may be any number of processes."""
 _MARK = "QUARTERDECK_MIRRORS"
 """Variable of git and of what it starts; it names the home."""
-_OPTIONS: Sequence[str] = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
+NOTHING_RUN: Sequence[str] = (
+    *("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"),
+    *("-c", "core.alternateRefsCommand=true"),
+)
+"""For a repository whose configuration is not ours: git starts none of the programs that it names."""
+_OPTIONS: Sequence[str] = (*NOTHING_RUN, "-c", "submodule.recurse=false")
 
 
 def write_configuration(path: Path, environment: Mapping[str, str] = os.environ) -> None:
@@ -533,8 +575,25 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
     await end_process(process)
 
 
-def _failure(output: str) -> Exception:
+def _room_beside(path: Path) -> int:
+    """Return the bytes that a file of git may have: what is free beside a path, less what is reserved."""
+    room = room_at(next(place for place in (path, *path.parents) if place.exists()))
+    most = max(room.free - room.reserved, LEAST_FILE)
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return most if limit == resource.RLIM_INFINITY else min(most, limit)
+
+
+def _failure(output: str, status: int | None) -> Exception:
     tail = "\n".join(output.strip().splitlines()[-_TAIL_LINES:])
-    if any(text in output for text in _FULL_DISK):
+    if any(text in output for text in _FULL_DISK) or _ended_by(signal.SIGXFSZ, output, status):
         return DiskFullError("The disk is full. Make room, and try again.", tail)
+    if _ended_by(signal.SIGXCPU, output, status):
+        return GitLimitError(f"git reached its limit of processor time\n{tail}".strip())
+    if any(text in output.lower() for text in _NO_MEMORY):
+        return GitLimitError(f"git reached its limit of memory\n{tail}")
     return SourceGitError(tail or "git failed without output")
+
+
+def _ended_by(number: signal.Signals, output: str, status: int | None) -> bool:
+    """Return whether git, or a program that it started, was ended by a signal."""
+    return status in (-number, 128 + number) or f"died of signal {number.value}" in output

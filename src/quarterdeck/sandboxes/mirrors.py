@@ -96,9 +96,12 @@ class Mirrors:
     """All mirrors of an installation, each a directory named by its repository's id."""
 
     def __init__(
-        self, root: Path, login: Callable[[str], Login | None] = no_login, private: bool = True
+        self,
+        root: Path,
+        login: Callable[[str], Login | None] | None = no_login,
+        private: bool = True,
     ) -> None:
-        """`private` is whether any mirror's source may have a private address."""
+        """`login` is as for `GitRunner`, `private` whether any mirror's source may have a private address."""
         self._root = root
         self._private = private
         self._git = GitRunner(root / "gitconfig", login)

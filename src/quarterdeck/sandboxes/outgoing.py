@@ -8,8 +8,8 @@ pack -> quarantine (alternates: the mirror) -> git push -> the source
 
 import asyncio
 import json
-import os
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from contextlib import asynccontextmanager
@@ -18,7 +18,14 @@ from pathlib import Path
 
 from quarterdeck.local.files import write_file
 from quarterdeck.sandboxes.errors import CloneError, PushError
-from quarterdeck.sandboxes.git import GitRunner, GitTimeoutError, PackTooLargeError, SourceGitError
+from quarterdeck.sandboxes.git import (
+    NOTHING_RUN,
+    GitLimitError,
+    GitRunner,
+    GitTimeoutError,
+    PackTooLargeError,
+    SourceGitError,
+)
 from quarterdeck.sandboxes.mirrors import OUTGOING, Mirrors
 from quarterdeck.sandboxes.port import RefUpdate, RepositorySource
 from quarterdeck.sandboxes.sources import local_path, without_password
@@ -145,8 +152,8 @@ class OutgoingPushes:
                 options.append(f"--force-with-lease={update.ref}:{expected or ''}")
             refspecs.append(f"{update.commit or ''}:{update.ref}")
         if await asyncio.to_thread(local_path, source.url) is not None:
-            # Hooks of a repository on this machine are only for the user's work in it.
-            options.append(f"--receive-pack=git -c core.hooksPath={os.devnull} receive-pack")
+            # Programs of a repository on this machine are only for the user's work in it.
+            options.append(f"--receive-pack=git {shlex.join(NOTHING_RUN)} receive-pack")
         git: GitRunner = self.mirrors.git
         try:
             address, reach = await self.mirrors.origin(source)
@@ -171,6 +178,8 @@ class OutgoingPushes:
             refusal = f"{url} refused the push."
             if not match and "hung up unexpectedly" in message:
                 refusal = f"The connection to {url} was lost during the push. Push again."
+            elif isinstance(error, GitLimitError):
+                refusal = "The push takes too much memory or time."
             elif not match and _UNREACHABLE.search(message):
                 refusal = f"{url} cannot be reached."
             explanation = next((text for key, text in _REASONS.items() if key in reason), refusal)

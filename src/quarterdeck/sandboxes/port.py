@@ -229,8 +229,7 @@ class Sources(Protocol):
     async def tree(self, source: RepositorySource) -> list[str]:
         """Return the files of a repository's default branch by its mirror, updated if that is quick.
 
-        Raises:
-            SandboxError: there is no mirror, or it cannot be read.
+        Raises SandboxError: there is no mirror, or it cannot be read.
         """
         ...
 
@@ -242,33 +241,35 @@ class Sources(Protocol):
         """
         ...
 
-    async def require_source(self, url: str, private: bool = True) -> None:
+    async def require_source(self, url: str, private: bool = True, login: bool = True) -> None:
         """Check whether a source can exist: one on this machine must exist, or have a mirror.
 
         Other machines are not contacted, but a name is resolved: `private` is whether the source may
-        have a private address.
+        have a private address, `login` whether git may use the user's credentials for it.
 
         Raises:
             NotARepositoryError: it does not exist, is not valid, holds a password or is out of reach.
         """
         ...
 
-    async def read_tree(self, url: str, directory: str, private: bool = True) -> list[TreeFile]:
-        """Return every plain file below a directory of a source; `""` is its top.
+    async def read_tree(
+        self, url: str, directory: str, private: bool = True, login: bool = True
+    ) -> list[TreeFile]:
+        """Return every plain file below a directory of a source; `""` is its top. See `require_source`.
 
-        A directory of this machine is read directly, anything else through a mirror, even while
-        its source cannot be reached.
+        A directory of this machine is read directly, else a mirror, even if its source is out of reach.
 
         Raises:
             SandboxError: no such source or directory, or it exceeds the limits.
         """
         ...
 
-    async def find_in_tree(self, url: str, name: str, private: bool = True) -> list[TreeFile]:
+    async def find_in_tree(
+        self, url: str, name: str, private: bool = True, login: bool = True
+    ) -> list[TreeFile]:
         """Return every plain file of one name anywhere in a source; read as by `read_tree`.
 
-        Raises:
-            SandboxError: no such source, or more files of that name than the limit.
+        Raises SandboxError: no such source, or more files of that name than the limit.
         """
         ...
 
@@ -586,8 +587,7 @@ class SandboxDriver(SandboxStreams, SandboxFiles, Protocol):
     async def tidy(self, needed: Collection[str]) -> None:
         """Remove unfinished files of packing and unpacking that a killed service left.
 
-        Also the mirrors of repositories that are neither `needed` (ids) nor in a workspace here;
-        a newly made one is left alone.
+        Also mirrors that are neither `needed` (ids) nor in a workspace here, nor newly made.
         """
         ...
 

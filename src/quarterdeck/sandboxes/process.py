@@ -117,7 +117,8 @@ class ProcessDriver:
         self._sandbox_user = sandbox_user
         self._mirrors = Mirrors(home.mirrors, login, outgoing_private)
         self._outgoing = OutgoingPushes(self._mirrors)
-        self._trees = Trees(self._mirrors)
+        self._own_trees = Trees(self._mirrors)
+        self._open_trees = Trees(Mirrors(home.mirrors, None, outgoing_private), prefix="open-tree")
         self._archives = Archives(home)
         self._groups = find_groups(PROC / str(service or "self"))
         self._runtime = Runtime(
@@ -179,17 +180,24 @@ class ProcessDriver:
     async def is_local(self, url: str) -> bool:
         return await asyncio.to_thread(local_path, url) is not None
 
-    async def require_source(self, url: str, private: bool = True) -> None:
+    async def require_source(self, url: str, private: bool = True, login: bool = True) -> None:
         refuse_password(url)
-        await self._trees.require(url, private)
+        await self._trees(login).require(url, private)
 
-    async def read_tree(self, url: str, directory: str, private: bool = True) -> list[TreeFile]:
+    async def read_tree(
+        self, url: str, directory: str, private: bool = True, login: bool = True
+    ) -> list[TreeFile]:
         with _disk_errors():
-            return await self._trees.read(url, directory, private)
+            return await self._trees(login).read(url, directory, private)
 
-    async def find_in_tree(self, url: str, name: str, private: bool = True) -> list[TreeFile]:
+    async def find_in_tree(
+        self, url: str, name: str, private: bool = True, login: bool = True
+    ) -> list[TreeFile]:
         with _disk_errors():
-            return await self._trees.find(url, name, private)
+            return await self._trees(login).find(url, name, private)
+
+    def _trees(self, login: bool) -> Trees:
+        return self._own_trees if login else self._open_trees
 
     async def branches(self, source: RepositorySource) -> list[str]:
         with _disk_errors():

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import stat
 import tarfile
 import time
@@ -24,6 +25,7 @@ MOST_BYTES = 8 << 20
 MOST_DIRECTORIES = 20_000
 """Searched for files of a name."""
 PASSED_BY = frozenset((".git", "node_modules"))
+_WITHOUT_LOGIN = re.compile("https?://", re.IGNORECASE)
 FRESH_SECONDS = 60.0
 """A mirror that was updated within this time is not updated again."""
 
@@ -43,10 +45,15 @@ class _Bounds:
 
 
 class Trees:
-    """Directories of sources; git ones through the installation's mirrors."""
+    """Directories of sources; git ones through mirrors, whose names begin with `prefix`.
 
-    def __init__(self, mirrors: Mirrors) -> None:
+    What was fetched with credentials is never shown to those who may not use these: `Trees` without
+    a login need a prefix of their own.
+    """
+
+    def __init__(self, mirrors: Mirrors, prefix: str = "tree") -> None:
         self._mirrors = mirrors
+        self._prefix = prefix
         self._fetched: dict[str, float] = {}
 
     async def require(self, url: str, private: bool = True) -> None:
@@ -57,6 +64,11 @@ class Trees:
         """
         if not await asyncio.to_thread(self._may_exist, url):
             raise NotARepositoryError(f"There is nothing at {url} on the service's machine.")
+        if self._mirrors.git.login is None and not _WITHOUT_LOGIN.match(url.strip()):
+            raise NotARepositoryError(
+                f"{url} cannot be read without credentials, which only admins may use. Give an "
+                "https address that anybody can read."
+            )
         await network_options(url, private)
 
     async def read(self, url: str, directory: str, private: bool = True) -> list[TreeFile]:
@@ -113,11 +125,15 @@ class Trees:
         path = local_path(url)
         # With `exists` a name that is too long counts as missing, instead of an error.
         exists = path is None or os.path.exists(path)  # noqa: PTH110
-        return exists or self._mirrors.path(_key(url)).is_dir()
+        return exists or self._mirrors.path(self._key(url)).is_dir()
+
+    def _key(self, url: str) -> str:
+        """Return the key of a source's mirror."""
+        return f"{self._prefix}-{sha256(url.encode()).hexdigest()[:32]}"
 
     async def _fresh(self, url: str, private: bool) -> RepositorySource:
         """Return the source with its mirror, updated unless it was recently."""
-        key = _key(url)
+        key = self._key(url)
         source = RepositorySource(key, without_password(url), url, default_branch="")
         now = time.monotonic()
         if now - self._fetched.get(key, -FRESH_SECONDS) >= FRESH_SECONDS:
@@ -157,11 +173,6 @@ def _check(records: Iterable[str], bounds: _Bounds) -> int:
         total += int(size) if size.isdigit() else 0
         bounds.check(count, total)
     return count
-
-
-def _key(url: str) -> str:
-    """Return the key of a source's mirror."""
-    return f"tree-{sha256(url.encode()).hexdigest()[:32]}"
 
 
 def _discard(line: str) -> None:

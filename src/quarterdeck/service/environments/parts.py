@@ -39,7 +39,7 @@ from quarterdeck.service.environments.service import (
 )
 from quarterdeck.service.environments.skill_registries import registries_of
 from quarterdeck.service.errors import ApiError
-from quarterdeck.service.first_start import reaches_private
+from quarterdeck.service.first_start import is_owner, reaches_private
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller, MemberRole
 from quarterdeck.service.vault import Vault
@@ -394,24 +394,30 @@ async def add_skill(
     url = body.source.partition("#")[0]
     private = await reaches_private(context.database, context.outgoing_private, caller.user_id)
     try:
-        if await context.sources.is_local(url):
-            await _check_local(context, caller, url)
-        await context.sources.require_source(url, private)
+        trusted = url in await asyncio.to_thread(registries_of, context.home)
+        if not trusted and await context.sources.is_local(url):
+            _check_local(caller)
+            trusted = True
+        login = trusted or await context.database.read(
+            lambda c: (
+                reach_layers_to_change(c, caller, environment)[-1].user_id is None
+                or is_owner(c, caller.user_id)
+            )
+        )
+        await context.sources.require_source(url, private, login)
     except NotARepositoryError as e:
         details = f"source: {e.details}" if e.details else "source"
         raise ApiError(ErrorCode.INVALID_REQUEST, str(e), details) from e
     return await SKILLS.add(context, caller, environment, str(uuid4()), body.model_dump())
 
 
-async def _check_local(context: ServiceContext, caller: Caller, url: str) -> None:
+def _check_local(caller: Caller) -> None:
     """Let only admins name paths: the service reads them with its own rights, not the caller's.
 
     Raises:
-        ApiError: FORBIDDEN for a path of somebody else that is not in a registry.
+        ApiError: FORBIDDEN for another caller.
     """
-    if caller.role is MemberRole.ADMIN:
-        return
-    if url not in await asyncio.to_thread(registries_of, context.home):
+    if caller.role is not MemberRole.ADMIN:
         raise ApiError(
             ErrorCode.FORBIDDEN,
             "Only an admin of the organization may use a path on the service's machine. Use a git "

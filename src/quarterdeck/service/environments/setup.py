@@ -28,6 +28,7 @@ from quarterdeck.service.environments.rows import (
     list_hook_logs,
     list_parts,
 )
+from quarterdeck.service.environments.skill_registries import registries_of
 from quarterdeck.service.environments.warm_pool_rows import WarmState
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.first_start import is_owner
@@ -75,8 +76,8 @@ class BundleSkill(NamedTuple):
     name: str
     slug: str
     source: str
-    private: bool = False
-    """Whether the source may have a private address."""
+    by_owner: bool = False
+    """Whether the owner or an admin named the source: it may have a private address and be read with credentials."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +212,8 @@ def _skills(connection: Connection, layers: Sequence[Layer]) -> list[BundleSkill
     merged: dict[str, BundleSkill] = {}
     for layer in layers:
         for row in list_parts(connection, environment_skills, layer.id):
-            private = layer.user_id is None or is_owner(connection, layer.user_id)
-            merged[row["slug"]] = BundleSkill(row["name"], row["slug"], row["source"], private)
+            by_owner = layer.user_id is None or is_owner(connection, layer.user_id)
+            merged[row["slug"]] = BundleSkill(row["name"], row["slug"], row["source"], by_owner)
     return list(merged.values())
 
 
@@ -381,9 +382,12 @@ def _named(kind: HookKind, hooks: Sequence[BundleHook]) -> list[SetupHook]:
     return list(named.values())
 
 
-async def _place_of(context: ServiceContext, url: str, slug: str, private: bool) -> str:
+async def _place_of(
+    context: ServiceContext, url: str, slug: str, private: bool, login: bool
+) -> str:
     """Return the directory of a skill whose source names none: the top, or the one of its name."""
-    paths = {file.path for file in await context.sources.find_in_tree(url, SKILL_FILE, private)}
+    files = await context.sources.find_in_tree(url, SKILL_FILE, private, login)
+    paths = {file.path for file in files}
     return slug if SKILL_FILE not in paths and f"{slug}/{SKILL_FILE}" in paths else ""
 
 
@@ -391,10 +395,15 @@ async def _skill(context: ServiceContext, skill: BundleSkill, report: Progress) 
     report(f"Reading the skill {skill.name}")
     url, _, directory = skill.source.partition("#")
     allowed = context.outgoing_private
-    private = skill.private if allowed is None else allowed
+    private = skill.by_owner if allowed is None else allowed
     try:
-        place = directory or await _place_of(context, url, skill.slug, private)
-        files = await context.sources.read_tree(url, place, private)
+        login = (
+            skill.by_owner
+            or await context.sources.is_local(url)  # which only an admin may have named
+            or url in await asyncio.to_thread(registries_of, context.home)
+        )
+        place = directory or await _place_of(context, url, skill.slug, private, login)
+        files = await context.sources.read_tree(url, place, private, login)
     except SandboxError as e:
         raise SandboxError(f"The skill {skill.name} could not be read: {e}", e.details) from e
     if not any(file.path == SKILL_FILE for file in files):
