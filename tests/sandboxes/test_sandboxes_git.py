@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.sandboxes import git as module
+from quarterdeck.sandboxes import git_limits
 from quarterdeck.sandboxes.disk import Room
 from quarterdeck.sandboxes.errors import DiskFullError
-from quarterdeck.sandboxes.git import GitRunner, Limits, SourceGitError, write_configuration
+from quarterdeck.sandboxes.git import GitRunner, SourceGitError, write_configuration
+from quarterdeck.sandboxes.git_limits import Limits
 from tests.support.git import commit_files, git, make_repository
 from tests.support.waiting import WAIT_SECONDS
 
@@ -106,7 +108,7 @@ async def test_git_has_a_limit_of_memory(
     runner = GitRunner(tmp_path / "gitconfig")
     read = ("-c", "core.bigFileThreshold=1g", "diff", "--numstat", EMPTY_TREE, "HEAD")
     assert "zeros" in await runner.run(*read, directory=large)
-    monkeypatch.setattr(module, "usual_limits", lambda: Limits(48 << 20, 60), raising=False)
+    monkeypatch.setattr(module, "usual_limits", lambda: Limits(48 << 20, 60))
     with pytest.raises(SourceGitError, match="limit of memory"):
         await runner.run(*read, directory=large)
 
@@ -114,7 +116,7 @@ async def test_git_has_a_limit_of_memory(
 async def test_git_has_a_limit_of_processor_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "usual_limits", lambda: Limits(1 << 30, 1), raising=False)
+    monkeypatch.setattr(module, "usual_limits", lambda: Limits(1 << 30, 1))
     busy = "alias.busy=!while :; do :; done"
     with pytest.raises(SourceGitError, match="limit of processor time"):
         await GitRunner(tmp_path / "gitconfig").run("-c", busy, "busy", directory=tmp_path)
@@ -128,8 +130,8 @@ async def test_git_leaves_what_is_reserved_of_the_disk(
     await runner.run("init", "--quiet", "--bare", str(place))
     noise = os.urandom(3 << 20)
     await runner.run("hash-object", "-w", "--stdin", directory=place, data=noise)
-    monkeypatch.setattr(module, "LEAST_FILE", 1 << 20, raising=False)
-    monkeypatch.setattr(module, "room_at", lambda path: Room(256 << 20, 256 << 20, 0, 0))
+    monkeypatch.setattr(git_limits, "LEAST_FILE", 1 << 20)
+    monkeypatch.setattr(git_limits, "room_at", lambda path: Room(256 << 20, 256 << 20, 0, 0))
     with pytest.raises(DiskFullError):
         noise = os.urandom(3 << 20)
         await runner.run("hash-object", "-w", "--stdin", directory=place, data=noise)

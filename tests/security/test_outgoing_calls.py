@@ -197,7 +197,7 @@ async def test_what_a_proxy_is_asked_for_is_judged_as_far_as_it_is_an_address(
 ) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{listener.port}")
     monkeypatch.delenv("no_proxy", raising=False)
-    async with open_guarded_client(10) as client:
+    async with open_guarded_client(10, proxy=True) as client:
         for host, private in (
             ("10.1.2.3", False),
             ("0x0a010203", False),
@@ -209,6 +209,32 @@ async def test_what_a_proxy_is_asked_for_is_judged_as_far_as_it_is_an_address(
         assert not listener.requests
         assert (await client.get("http://93.184.215.14/")).status_code == 200
         assert listener.requests[0].startswith("GET http://93.184.215.14/ ")
+
+
+PROXIES = ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY")
+
+
+async def test_no_proxy_of_the_environment_is_used(
+    listener: Listener, names: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would reach what the service may not, and nobody judges where it connects."""
+    for name in PROXIES:
+        monkeypatch.setenv(name, f"http://127.0.0.1:{listener.port}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    names["inside.invalid"] = "10.1.2.3"
+    async with open_guarded_client(10) as client:
+        for url in ("http://inside.invalid/", "https://inside.invalid/", "http://10.1.2.3/"):
+            with pytest.raises(httpx.ConnectError, match="private"):
+                await client.get(url)
+        with pytest.raises(httpx.ConnectError):
+            await client.get("http://unknown.invalid/")
+    for target in ("json://inside.invalid/", "jsons://inside.invalid/", "json://unknown.invalid/"):
+        assert not await asyncio.to_thread(send, target, NOTICE, False)
+    assert not listener.requests
+    # Where it is configured, it is used.
+    assert await asyncio.to_thread(send, "json://inside.invalid/", NOTICE, False, True)
+    assert listener.requests[0].startswith("POST http://inside.invalid/ ")
 
 
 async def test_no_connection_is_used_for_a_second_call(names: dict[str, str]) -> None:

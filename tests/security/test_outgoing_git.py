@@ -279,6 +279,22 @@ async def test_git_connects_to_the_address_that_was_judged(
     assert not served.server.requests
 
 
+async def test_git_uses_no_proxy_of_the_environment(
+    world: World, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{served.port}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    url = "http://unknown.invalid/shop.git"
+    with pytest.raises(NotARepositoryError):
+        await ProcessDriver(world.home).connect_repository("r", url, private=False)
+    assert not served.server.requests
+    with pytest.raises(NotARepositoryError):
+        await ProcessDriver(world.home, outgoing_proxy=True).connect_repository("r", url)
+    assert served.server.requests[0].startswith(url)
+
+
 async def test_a_redirection_is_judged_like_the_first_address(
     driver: ProcessDriver, served: Served
 ) -> None:

@@ -25,6 +25,7 @@ new_users = "member"                  # or "admin"; without it they are members 
 requests_per_minute = 600             # per key or user; without it no bound
 max_active = 50                       # replicas of one organization that run at once
 outgoing_private = false              # what users name may have private addresses; default: the owner's
+outgoing_proxy = true                 # calls to what users name go through the environment's proxies
 
 [sandboxes]                           # where new replicas run; existing ones stay where they are
 driver = "process"                    # or "docker": each in a container
@@ -208,6 +209,7 @@ class ServiceTable(_Table):
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     max_active: Annotated[int, Field(ge=1)] | None = None
     outgoing_private: bool | None = None
+    outgoing_proxy: bool | None = None
 
 
 _StorageSize = Annotated[str, Field(pattern=r"^[1-9]\d*(Mi|Gi|Ti)$")]

@@ -45,6 +45,7 @@ async def serve_home(
     identity: "IdentitySettings",
     fleet: "FleetSettings",
     outgoing_private: bool | None,
+    outgoing_proxy: bool,
     hosts: "HostsSettings",
     advertise: str | None,
     agents: "Mapping[str, OwnAgent]",
@@ -55,6 +56,7 @@ async def serve_home(
     Args:
         database_url: PostgreSQL; without it the home's SQLite file is used.
         outgoing_private: whether calls may reach private addresses that users name.
+        outgoing_proxy: whether calls to what users name go through the environment's proxies.
         agents: the person's own agents.
         new_key: whether to start without the values of a master key that was lost.
 
@@ -75,6 +77,7 @@ async def serve_home(
         wanted=lambda: sandbox_programs(agents),
         login=lambda url: login_of(hosts, url),
         outgoing_private=outgoing_private is not False,
+        outgoing_proxy=outgoing_proxy,
     )
     async with (
         driver.kept_ready(),
@@ -89,6 +92,7 @@ async def serve_home(
             own_agents=agents,
             own_keys=lambda: own_keys(os.environ),
             outgoing_private=outgoing_private,
+            outgoing_proxy=outgoing_proxy,
             new_key=new_key,
             others=placed.others,
             switchboard=placed.switchboard,
@@ -171,7 +175,7 @@ def _run_service(
     home: Home,
     listeners: "list[Listener]",
     database_url: str | None,
-    settings: "tuple[IdentitySettings, FleetSettings, bool | None, HostsSettings]",
+    settings: "tuple[IdentitySettings, FleetSettings, bool | None, bool, HostsSettings]",
     advertise: str | None,
     new_key: bool,
     as_json: bool,

@@ -50,10 +50,11 @@ admission_options = combined(
 
 def admission_settings(
     given: dict[str, Any],
-) -> "tuple[IdentitySettings, FleetSettings, bool | None]":
+) -> "tuple[IdentitySettings, FleetSettings, bool | None, bool]":
     """Return the settings of the options and the configuration file.
 
-    The last is whether calls may reach private addresses that users name.
+    The last two are whether calls may reach private addresses that users name, and whether those go
+    through the environment's proxies.
 
     Raises:
         ConfigError: the file is wrong.
@@ -70,9 +71,11 @@ def admission_settings(
         merged = read_config(path).service.model_dump(exclude_none=True)
     merged |= {name: value for name, value in given.items() if value is not None}
     private = merged.pop("outgoing_private", None)
+    proxy = bool(merged.pop("outgoing_proxy", False))
     limit, most = merged.pop("requests_per_minute", None), merged.pop("max_active", None)
     fleet = FleetSettings() if most is None else FleetSettings(active_limit=most)
-    return IdentitySettings(_issuer_settings(merged) if merged else None, limit), fleet, private
+    identity = IdentitySettings(_issuer_settings(merged) if merged else None, limit)
+    return identity, fleet, private, proxy
 
 
 def _issuer_settings(given: dict[str, Any]) -> "IssuerSettings":

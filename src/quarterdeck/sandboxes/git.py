@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import re
-import resource
 import signal
 import struct
 import time
@@ -27,8 +26,8 @@ from quarterdeck.local.processes import (
     send,
     wait_for_exit,
 )
-from quarterdeck.sandboxes.disk import room_at
 from quarterdeck.sandboxes.errors import DiskFullError, ProcessError
+from quarterdeck.sandboxes.git_limits import Limits, prefix_for, room_beside, usual_limits
 from quarterdeck.sandboxes.port import Login, upload_pack_arguments
 from quarterdeck.sandboxes.processes import wait_for_end
 
@@ -100,10 +99,6 @@ OBJECT_LIMIT = 10_000_000
 """Most objects of such a pack."""
 CHECK_MEMORY = 2 << 30
 """Most bytes of memory for checking such a pack: a small one may expand to any size."""
-LEAST_MEMORY, MOST_MEMORY = 3 << 30, 8 << 30
-"""Any other git may have half of the machine's memory, within these: a source may hold anything."""
-MOST_SECONDS = 3600
-"""Most seconds of processor time of any other git."""
 CHECK_SECONDS = 900
 """Most seconds of processor time for checking such a pack."""
 UNFOLDED_LIMIT = 8 << 30
@@ -125,9 +120,8 @@ _BOUNDED_MEMORY = (
 """However large the objects are that a program inside asks for, git takes little memory for them."""
 _TAIL_LINES = 12
 _NO_MEMORY = ("out of memory", "cannot allocate memory")
-LEAST_FILE = 16 << 20
-"""Bytes that a file of git may have on any disk: a lock or a pack of a few commits on a full one."""
 _FULL_DISK = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
+_PROXIES = frozenset(("http_proxy", "https_proxy", "all_proxy"))
 _PROTOCOLS, _OPEN_PROTOCOLS = "file:http:https:ssh", "file:http:https"
 _UNANSWERED = re.compile(r"could not read (?:Username|Password) for '(https?://[^'\s]+)'")
 """git's message when none of the user's credential helpers has answered."""
@@ -154,20 +148,6 @@ class GitLimitError(SourceGitError):
     """git reached its limit of memory or of processor time."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one git process may use: bytes of memory, and seconds of processor time."""
-
-    memory: int
-    seconds: int
-
-
-def usual_limits() -> Limits:
-    """Return the limits of git on this machine."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Limits(min(MOST_MEMORY, max(LEAST_MEMORY, machine // 2)), MOST_SECONDS)
-
-
 def no_login(url: str) -> Login | None:
     """Return None: there are no credentials besides the user's."""
 
@@ -184,10 +164,13 @@ class GitRunner:
         login: returns the login for an address when the user has no credentials for it. With None
             git uses no credentials at all: neither the user's configuration, helpers and
             password files nor SSH.
+        proxy: whether it uses the proxies of the service's environment. They connect to whatever
+            they are asked for, so what was judged of an address would not hold.
     """
 
     configuration: Path
     login: Callable[[str], Login | None] | None = no_login
+    proxy: bool = False
 
     async def run(
         self,
@@ -375,14 +358,11 @@ class GitRunner:
         """Start git; without `limits` it has the usual ones."""
         if directory and (reason := await asyncio.to_thread(unreadable_file, directory)):
             raise UnreadableError(reason)
-        limits = limits or usual_limits()
-        room = await asyncio.to_thread(_room_beside, self.configuration)
-        values = (f"-d {limits.memory >> 10}", f"-t {limits.seconds}", f"-f {room >> 9}", "-c 0")
-        # One that cannot be set is already lower.
-        script = "".join(f"ulimit -S {value} 2>/dev/null; " for value in values)
+        room = await asyncio.to_thread(room_beside, self.configuration)
+        prefix = prefix_for(limits or usual_limits(), room)
         try:
             return await asyncio.create_subprocess_exec(
-                *("/bin/sh", "-c", f'{script}exec "$@"', "sh", "git", *_OPTIONS, *arguments),
+                *(*prefix, "git", *_OPTIONS, *arguments),
                 stdin=asyncio.subprocess.PIPE if fed else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -434,7 +414,9 @@ class GitRunner:
         private = private or self.login is None
         left_out = ("GIT_", "SSH_ASKPASS", "QD_HOST_")
         variables = {
-            name: value for name, value in os.environ.items() if not name.startswith(left_out)
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(left_out) and (self.proxy or name.lower() not in _PROXIES)
         }
         if self.login is None:
             # Where curl and git look for passwords.
@@ -573,14 +555,6 @@ async def _read(stream: asyncio.StreamReader | None) -> bytes:
 async def _kill(process: asyncio.subprocess.Process) -> None:
     kill_group(process.pid)  # it may have ended already while its helpers (ssh, http) still run
     await end_process(process)
-
-
-def _room_beside(path: Path) -> int:
-    """Return the bytes that a file of git may have: what is free beside a path, less what is reserved."""
-    room = room_at(next(place for place in (path, *path.parents) if place.exists()))
-    most = max(room.free - room.reserved, LEAST_FILE)
-    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    return most if limit == resource.RLIM_INFINITY else min(most, limit)
 
 
 def _failure(output: str, status: int | None) -> Exception:

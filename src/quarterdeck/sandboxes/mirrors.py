@@ -100,11 +100,12 @@ class Mirrors:
         root: Path,
         login: Callable[[str], Login | None] | None = no_login,
         private: bool = True,
+        proxy: bool = False,
     ) -> None:
-        """`login` is as for `GitRunner`, `private` whether any mirror's source may have a private address."""
+        """`login` and `proxy` are as for `GitRunner`, `private` whether a source may have a private address."""
         self._root = root
         self._private = private
-        self._git = GitRunner(root / "gitconfig", login)
+        self._git = GitRunner(root / "gitconfig", login, proxy)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property

@@ -98,6 +98,7 @@ class ProcessDriver:
         login: returns git's login for an address when the user has no credentials for it.
         service: the process whose sandboxes are examined, if another.
         outgoing_private: whether any repository may have a private address.
+        outgoing_proxy: whether git uses the proxies of the environment.
     """
 
     def __init__(
@@ -112,13 +113,15 @@ class ProcessDriver:
         login: Callable[[str], Login | None] = no_login,
         service: int | None = None,
         outgoing_private: bool = True,
+        outgoing_proxy: bool = False,
     ) -> None:
         self._home = home
         self._sandbox_user = sandbox_user
-        self._mirrors = Mirrors(home.mirrors, login, outgoing_private)
+        self._mirrors = Mirrors(home.mirrors, login, outgoing_private, outgoing_proxy)
         self._outgoing = OutgoingPushes(self._mirrors)
         self._own_trees = Trees(self._mirrors)
-        self._open_trees = Trees(Mirrors(home.mirrors, None, outgoing_private), prefix="open-tree")
+        without_login = Mirrors(home.mirrors, None, outgoing_private, outgoing_proxy)
+        self._open_trees = Trees(without_login, prefix="open-tree")
         self._archives = Archives(home)
         self._groups = find_groups(PROC / str(service or "self"))
         self._runtime = Runtime(

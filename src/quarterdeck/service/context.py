@@ -95,6 +95,8 @@ class ServiceContext:
     outgoing_private: bool | None = None
     """Whether calls whose destination a user chose may reach private addresses; None: those of the
     installation's owner."""
+    outgoing_proxy: bool = False
+    """Whether these calls go through the proxies of the environment, which resolve names themselves."""
     own_agents: Mapping[str, OwnAgent] = field(default_factory=dict[str, OwnAgent])
     """Agents of the configuration file of this home."""
     own_keys: Callable[[], Mapping[str, str]] = dict[str, str]

@@ -32,10 +32,11 @@ ANSWER_BYTES = 1 << 20
 
 
 class _Bounds:
-    """What one thread may do. `private`: connect to private addresses."""
+    """What one thread may do. `private`: connect to private addresses; `proxies`: to these, too."""
 
-    def __init__(self, private: bool) -> None:
+    def __init__(self, private: bool, proxies: frozenset[str]) -> None:
         self.private = private
+        self.proxies = proxies
         self._over = False
         self._connections: list[socket.socket] = []
 
@@ -73,15 +74,16 @@ _SYSTEM = ("/etc/mime.types", "/usr/share/zoneinfo", "/dev/urandom")
 
 
 @contextmanager
-def confined(private: bool, seconds: float) -> Generator[None]:
+def confined(private: bool, seconds: float, proxy: bool = False) -> Generator[None]:
     """Let the block connect only to judged addresses, read only its own code, and start nothing.
 
     What it may not do raises an OSError there. For one thread, without others that it starts. After
-    some seconds its connections are cut.
+    some seconds its connections are cut. With `proxy` it uses the proxies of the environment, which
+    connect by their own rules.
     """
     _install_judge()
     _limit_answers()
-    bounds = _Bounds(private)
+    bounds = _Bounds(private, _proxy_addresses() if proxy else frozenset())
     deadline = Timer(seconds, bounds.cut)
     deadline.daemon = True
     deadline.start()
@@ -106,8 +108,10 @@ def _limit_answers() -> None:
     broken: Any = library.exceptions.ConnectionError
 
     def send(adapter: Any, request: Any, **given: Any) -> Any:
-        if _bounds.get() is None:
+        if (bounds := _bounds.get()) is None:
             return usual(adapter, request, **given)
+        if not bounds.proxies:
+            given["proxies"] = {}
         request.headers["Accept-Encoding"] = "identity"  # a short answer may unpack to a long one
         answer: Any = usual(adapter, request, **{**given, "stream": True})
         try:
@@ -152,14 +156,13 @@ class _BoundedFile:
 @cache
 def _install_judge() -> None:
     """Install the audit hook, once: the interpreter has no way to remove one."""
-    proxies = _proxy_addresses()
 
     def judge(event: str, arguments: tuple[Any, ...]) -> None:
         bounds = _bounds.get()
         if bounds is None:
             return
         if event in _connections:
-            _judge_address(arguments[1], bounds.private, proxies)
+            _judge_address(arguments[1], bounds)
             bounds.note(arguments[0])
         elif event == "open":
             _judge_file(arguments[0], arguments[2])
@@ -169,14 +172,14 @@ def _install_judge() -> None:
     sys.addaudithook(judge)
 
 
-def _judge_address(address: Any, private: bool, proxies: frozenset[str]) -> None:
+def _judge_address(address: Any, bounds: _Bounds) -> None:
     host = str(address[0]) if isinstance(address, tuple) else ""  # pyright: ignore[reportUnknownArgumentType]
-    if host in proxies:
+    if host in bounds.proxies:
         return
     numeric = numeric_address(host) if host else None
     if numeric is None:
         raise AddressRefusedError("A notification is sent only to addresses of the network.")
-    check_address(numeric, private)
+    check_address(numeric, bounds.private)
 
 
 def _judge_file(path: Any, flags: Any) -> None:
@@ -193,6 +196,7 @@ def _readable() -> tuple[str, ...]:
     return (*found, *_CERTIFICATES, *_SYSTEM)
 
 
+@cache
 def _proxy_addresses() -> frozenset[str]:
     """Return the addresses of the environment's proxies, which make connections by their own rules."""
     found: set[str] = set()

@@ -23,17 +23,18 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     TLS and the `Host` header keep the name. No connection is used twice: another name with the same
     address would be served over the connection of the first, whose certificate was checked.
 
-    A proxy of the environment resolves names itself, so only addresses are judged before it.
+    With `proxy` it uses the proxies of the environment. They resolve names themselves, so only
+    addresses are judged before them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, proxy: bool = False) -> None:
         trusted = trusted_context()
         self._proxies = {
             scheme: httpx.AsyncHTTPTransport(
                 verify=trusted, proxy=url if "://" in url else f"http://{url}"
             )
             for scheme in ("http", "https")
-            if (url := getproxies().get(scheme) or getproxies().get("all"))
+            if proxy and (url := getproxies().get(scheme) or getproxies().get("all"))
         }
         self._inner = httpx.AsyncHTTPTransport(
             verify=trusted, limits=httpx.Limits(max_keepalive_connections=0)

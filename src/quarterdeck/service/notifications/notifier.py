@@ -139,16 +139,17 @@ def is_target(url: str, private: bool) -> bool:
     return _opened(url, private) is not None
 
 
-def send(url: str, notice: Notice, private: bool) -> bool:
+def send(url: str, notice: Notice, private: bool, proxy: bool = False) -> bool:
     """Send; False when the target did not accept it. Blocks: call it in a thread.
 
-    `private` is whether it may have a private address.
+    `private` is whether it may have a private address, `proxy` whether it is reached through the
+    proxies of the environment.
     """
     target = _opened(url, private)
     if target is None:
         return False
     body, title = _without_markup(notice.text), _without_markup(notice.title)
-    with confined(private, SECONDS):
+    with confined(private, SECONDS, proxy):
         return bool(target.notify(body=body, title=title, body_format="text"))
 
 
@@ -248,7 +249,7 @@ class Notifier:
     """The one owner of notifications."""
 
     def __init__(
-        self, context: ServiceContext, send: Callable[[str, Notice, bool], bool] = send
+        self, context: ServiceContext, send: Callable[[str, Notice, bool, bool], bool] = send
     ) -> None:
         self._context = context
         self._send = send
@@ -309,7 +310,7 @@ class Notifier:
             loop = asyncio.get_running_loop()
             async with self._shares[organization_id], asyncio.timeout(SECONDS):
                 accepted = await loop.run_in_executor(
-                    self._threads, self._send, url, notice, private
+                    self._threads, self._send, url, notice, private, context.outgoing_proxy
                 )
         except TimeoutError:
             log.warning("A notification was not accepted in time")

@@ -257,7 +257,7 @@ class WebhookSender:
 
     def _open(self) -> "httpx.AsyncClient":
         if self._client is None:
-            self._client = open_guarded_client(self._settings.limit)
+            self._client = open_guarded_client(self._settings.limit, self._context.outgoing_proxy)
         return self._client
 
     async def _end(self) -> None:

@@ -37,14 +37,19 @@ PRIVATE = "quarterdeck.private"
 """Extension of a request: whether it may reach private addresses. Without it, it may not."""
 
 
-def open_guarded_client(limit: float) -> "httpx.AsyncClient":
-    """Return a client for URLs that users chose: as `open_client`, but addresses are judged."""
+def open_guarded_client(limit: float, proxy: bool = False) -> "httpx.AsyncClient":
+    """Return a client for URLs that users chose: as `open_client`, but addresses are judged.
+
+    It uses the proxies of the environment only with `proxy`.
+    """
     import httpx
 
     from quarterdeck.service.notifications.guarded_transport import GuardedTransport
 
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    return httpx.AsyncClient(timeout=limit, follow_redirects=False, transport=GuardedTransport())
+    return httpx.AsyncClient(
+        timeout=limit, follow_redirects=False, transport=GuardedTransport(proxy), trust_env=False
+    )
 
 
 TRIAL = Notice("quarterdeck", "Notifications arrive here.")
