@@ -431,7 +431,7 @@ async def test_one_organization_leaves_the_others_half_of_the_notifications_at_o
 ) -> None:
     go_on, begun = threading.Event(), list[str]()
 
-    def send(url: str, notice: Notice, private: bool) -> bool:
+    def send(url: str, notice: Notice, private: bool, proxy: bool) -> bool:
         begun.append(notice.title)
         return notice.title == "other" or go_on.wait(WAIT_SECONDS)
 

@@ -8,6 +8,7 @@ import gzip
 import os
 import socket
 import subprocess
+import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
+from quarterdeck.sandboxes.reach import network_options
 from quarterdeck.service.checks.calls import HostCall, HostError, make
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.hosts.api import HostApis, retry_after_seconds
@@ -26,12 +28,13 @@ from quarterdeck.service.http_client import open_client
 from quarterdeck.service.identity.tokens import KeySet
 from quarterdeck.service.notifications import confinement, notifier
 from quarterdeck.service.notifications.notifier import Notice, is_target, send
+from quarterdeck.service.notifications.rows import NotificationTarget
 from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
 from quarterdeck.service.notifications.targets import PRIVATE, open_guarded_client
 from quarterdeck.wire.json_size import VALUES_LIMIT
 from tests.fleet.conftest import World
 from tests.service.people import bearing, key_of, settle
-from tests.support.waiting import eventually
+from tests.support.waiting import WAIT_SECONDS, eventually
 
 pytestmark = pytest.mark.one_database
 
@@ -209,6 +212,68 @@ async def test_what_a_proxy_is_asked_for_is_judged_as_far_as_it_is_an_address(
         assert not listener.requests
         assert (await client.get("http://93.184.215.14/")).status_code == 200
         assert listener.requests[0].startswith("GET http://93.184.215.14/ ")
+
+
+async def test_silent_name_servers_leave_threads_to_others(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody who may name an address can name one whose server never answers."""
+    usual, answered, asked = socket.getaddrinfo, threading.Event(), list[str]()
+
+    def resolve(host: Any, *arguments: Any, **named: Any) -> Any:
+        if str(host).endswith(".silent.invalid") and not named.get("flags"):
+            asked.append(host)
+            answered.wait(WAIT_SECONDS)
+            host = "10.1.2.3"
+        return usual(host, *arguments, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    try:
+        async with open_guarded_client(WAIT_SECONDS) as client:
+            urls = [f"http://{number}.silent.invalid/" for number in range(40)]
+            calls = [asyncio.create_task(client.get(url)) for url in urls]
+            sources = [
+                asyncio.create_task(network_options(f"https://{number}.silent.invalid/x", False))
+                for number in range(40)
+            ]
+            await eventually(lambda: bool(asked))
+            async with asyncio.timeout(WAIT_SECONDS / 2):
+                assert await asyncio.to_thread(lambda: 1) == 1
+            answered.set()
+            results = await asyncio.gather(*calls, *sources, return_exceptions=True)
+        assert not [result for result in results if not isinstance(result, Exception)]
+    finally:
+        answered.set()
+
+
+async def test_notifications_that_hang_keep_their_threads(
+    world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their time limit must not let further ones of the same organization hang, too."""
+    monkeypatch.setattr(notifier, "SECONDS", 0.05)
+    go, begun = threading.Event(), list[str]()
+
+    def hang(url: str, *_: object) -> bool:
+        begun.append(url)
+        return go.wait(WAIT_SECONDS) if url == "json://slow/" else True
+
+    owner = notifier.Notifier(world.context, hang)
+    seal = world.context.vault.seal
+    slow, quick = (
+        NotificationTarget(str(n), "user", seal(str(n), f"json://{host}/"), "")
+        for n, host in enumerate(("slow", "quick"))
+    )
+    try:
+        sent = [
+            asyncio.create_task(owner.try_target("a", slow, NOTICE))
+            for _ in range(2 * notifier.THREADS)
+        ]
+        await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
+        assert await owner.try_target("b", quick, NOTICE)
+        assert begun.count("json://slow/") == notifier.SHARE
+    finally:
+        go.set()
+    await asyncio.gather(*sent)
 
 
 PROXIES = ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY")

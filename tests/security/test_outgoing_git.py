@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from quarterdeck.local.addresses import AddressRefusedError, check_address, numeric_address
+from quarterdeck.local.shared_threads import SharedThreads
 from quarterdeck.sandboxes.errors import NotARepositoryError, SandboxError
 from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.sandboxes.process import ProcessDriver
@@ -343,6 +344,25 @@ async def test_a_mirror_remembers_whose_address_it_has(
         await driver.require_ref(source, ["refs/heads/main"])
     assert not served.server.requests
     assert "private = false" in (mirror / "config").read_text()
+
+
+@pytest.mark.usefixtures("driver")
+async def test_names_are_looked_up_in_the_share_of_the_caller(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = await settle(world.context)
+    key = bearing(await key_of(world.context, people.other, people.stranger))
+    usual, groups = SharedThreads.run, list[str]()
+
+    async def run(threads: SharedThreads, group: str, *work: Any, **named: Any) -> Any:
+        groups.append(group)
+        return await usual(threads, group, *work, **named)
+
+    monkeypatch.setattr(SharedThreads, "run", run)
+    body = {"url": "https://unknown.invalid/x"}
+    refused = await world.client.post("/v1/replica/repositories", json=body, headers=key)
+    assert refused.status_code == 400
+    assert set(groups) == {people.other}
 
 
 async def test_who_may_name_what(world: World, driver: ProcessDriver, served: Served) -> None:

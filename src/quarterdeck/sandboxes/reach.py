@@ -3,7 +3,8 @@
 import asyncio
 import re
 
-from quarterdeck.local.addresses import AddressRefusedError, numeric_address, resolve
+from quarterdeck.local.addresses import AddressRefusedError, numeric_address
+from quarterdeck.local.lookups import LookupTimeoutError, look_up
 from quarterdeck.sandboxes.errors import NotARepositoryError
 from quarterdeck.sandboxes.sources import local_path, without_password
 
@@ -41,9 +42,11 @@ async def network_options(url: str, private: bool) -> tuple[str, ...]:
         return ()
     scheme, host, port = _read_host(url.strip())
     try:
-        addresses = await asyncio.to_thread(resolve, host, port, private)
+        addresses = await look_up(host, port, private)
     except AddressRefusedError as e:
         raise NotARepositoryError(f"{host} may not be reached.", str(e)) from e
+    except LookupTimeoutError as e:
+        raise NotARepositoryError(str(e)) from e
     except OSError:
         addresses = [_NOWHERE]
     if scheme not in _PORTS:

@@ -20,6 +20,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from quarterdeck.local.lookups import ORGANIZATION
 from quarterdeck.sandboxes.errors import EngineAwayError, NotAwakeError, SandboxError
 from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.errors import (
@@ -349,6 +350,7 @@ class AuthMiddleware:
                 raise
             raise ApiError(ErrorCode.NOT_FOUND, "There is no such route.") from e
         scope.setdefault("state", {})["caller"] = caller
+        ORGANIZATION.set(caller.organization_id)
         return shown
 
 

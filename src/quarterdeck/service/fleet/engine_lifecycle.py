@@ -13,6 +13,7 @@ from time import monotonic
 from sqlalchemy import Connection
 
 from quarterdeck.engine.link import EngineError, EngineLink, EngineProtocolError, EngineRefusedError
+from quarterdeck.local.lookups import ORGANIZATION
 from quarterdeck.sandboxes.errors import DiskFullError, EngineAwayError, SandboxError
 from quarterdeck.sandboxes.port import PROCESS, Concern, RepositorySource, SandboxDriver
 from quarterdeck.service.chats.delivery import open_chat
@@ -283,6 +284,7 @@ class EngineLifecycle:
 
     async def _run(self) -> None:
         row = await self._site.row()
+        ORGANIZATION.set(row.organization_id)
         if row.status not in BUSY:
             return  # it was put to sleep, or failed, in the meantime
         await self._bring_up(row)

@@ -1,6 +1,5 @@
 """An HTTP transport that connects only to addresses that it has judged."""
 
-import asyncio
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -11,8 +10,8 @@ from quarterdeck.local.addresses import (
     AddressRefusedError,
     check_address,
     numeric_address,
-    resolve,
 )
+from quarterdeck.local.lookups import look_up
 from quarterdeck.service.http_client import trusted_context
 from quarterdeck.service.notifications.targets import PRIVATE
 
@@ -55,7 +54,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
                 _check(address, private, request)
             return await proxy.handle_async_request(request)
         try:
-            addresses = await asyncio.to_thread(resolve, host, port, private)
+            addresses = await look_up(host, port, private)
         except OSError as e:
             raise httpx.ConnectError(str(e), request=request) from e
         extensions: dict[str, Any] = {**request.extensions, "sni_hostname": host}

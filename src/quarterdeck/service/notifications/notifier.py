@@ -13,15 +13,14 @@ import asyncio
 import json
 import logging
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from cachetools import LRUCache
 from sqlalchemy import Connection, select
 
+from quarterdeck.local.shared_threads import SharedThreads
 from quarterdeck.service.chats.rows import find_chat
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.faults import log_storage_error
@@ -232,7 +231,7 @@ def _short(text: str) -> str:
 
 SECONDS = 20.0
 """A notification that is not accepted within this has failed."""
-THREADS = 8
+THREADS = 16
 SHARE = 4
 """How many notifications of one organization are sent at once."""
 PAUSE = 2.0
@@ -259,10 +258,7 @@ class Notifier:
         """Replicas whose task is to be started."""
         self._asking: LRUCache[str, set[str]] = LRUCache(REPLICAS)
         """Waiting chats by replica: an engine may name any chat."""
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="notifications")
-        self._shares: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(SHARE)
-        )
+        self._threads = SharedThreads("notifications", THREADS, SHARE)
 
     def hear(self, workspace_id: str, stored: Sequence[StoredEvent]) -> None:
         """Select events that may notify; called for every event of the log."""
@@ -285,8 +281,6 @@ class Notifier:
                     tasks.create_task(self._serve(workspace_id), name="notifications")
         except* DatabaseClosedError:
             log.debug("The database is closed: notifications end.")
-        finally:
-            self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, workspace_id: str) -> None:
         """Send the notifications of a replica until none are left."""
@@ -307,11 +301,11 @@ class Notifier:
             private = await reaches_private(
                 context.database, context.outgoing_private, target.user_id
             )
-            loop = asyncio.get_running_loop()
-            async with self._shares[organization_id], asyncio.timeout(SECONDS):
-                accepted = await loop.run_in_executor(
-                    self._threads, self._send, url, notice, private, context.outgoing_proxy
-                )
+            accepted = await self._threads.run(
+                organization_id,
+                *(self._send, url, notice, private, context.outgoing_proxy),
+                seconds=SECONDS,
+            )
         except TimeoutError:
             log.warning("A notification was not accepted in time")
             return False

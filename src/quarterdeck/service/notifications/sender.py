@@ -27,6 +27,7 @@ from fastapi import Depends, Request
 from sqlalchemy import Connection, delete, insert, select
 
 from quarterdeck import __version__
+from quarterdeck.local.lookups import ORGANIZATION
 from quarterdeck.service.context import ServiceContext, parts
 from quarterdeck.service.db.faults import retry_until_stored
 from quarterdeck.service.db.tables import settings
@@ -226,6 +227,7 @@ class WebhookSender:
         """Make one attempt; None when it was accepted, else the error."""
         import httpx
 
+        ORGANIZATION.set(delivery.organization_id)
         context, body = self._context, delivery.body.encode()
         place = webhook_place(delivery.organization_id)
         try:
