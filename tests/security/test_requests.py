@@ -51,6 +51,34 @@ async def test_a_peer_runs_out_of_logins_alone(address: tuple[str, int]) -> None
         assert (await client.post(url)).status_code == 200
 
 
+async def test_a_proxy_may_add_a_header_of_its_own(address: tuple[str, int]) -> None:
+    """Some add a line, after that which the caller has written."""
+    url = f"http://{address[0]}:{address[1]}/v1/auth/device"
+    async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as client:
+        codes = [
+            (
+                await client.post(
+                    url,
+                    headers=[
+                        ("X-Forwarded-For", f"198.51.100.{number}"),
+                        ("X-Forwarded-For", "203.0.113.11"),
+                    ],
+                )
+            ).status_code
+            for number in range(31)
+        ]
+    assert codes == [200] * 30 + [429]
+
+
+@pytest.mark.parametrize("name", ["Host", "Authorization", "Service-Org-Id", "X-Workspace-Id"])
+async def test_who_asks_is_said_once(address: tuple[str, int], name: str) -> None:
+    """What reads the first of them and what reads the last would disagree."""
+    head = NEXT.replace("Host: a", f"Host: a\r\n{name}: b\r\n{name}: b")
+    answer = await exchange(address, head)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert f"at most one {name.lower()}".encode() in answer
+
+
 def test_the_name_of_a_peer() -> None:
     assert peer_of("203.0.113.9", "198.51.100.1") == ("203.0.113.9", False)
     assert peer_of("127.0.0.1", "a, 198.51.100.1") == ("198.51.100.1", True)
@@ -170,11 +198,6 @@ async def test_a_request_after_one_for_another_protocol_is_answered(
             head = f"GET /v1/auth/verify HTTP/1.1\r\nHost: a\r\n{upgrade}{length}\r\n"
             answer = await exchange(address, head + head + NEXT)
             assert answer.count(b"HTTP/1.1 200 OK") == 3, answer
-
-
-async def test_a_request_names_one_host(address: tuple[str, int]) -> None:
-    answer = await exchange(address, NEXT.replace("Host: a", "Host: a\r\nHost: b"))
-    assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 async def test_streams_end_soon_after_their_key_was_revoked(

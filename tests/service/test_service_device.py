@@ -76,6 +76,36 @@ async def doors(context: ServiceContext) -> AsyncIterator[Doors]:
                 yield Doors(own, tcp, path)
 
 
+@pytest.mark.parametrize("origin", ["https://page.example", "null", "http://localhost:1", ""])
+async def test_a_web_page_gets_no_device_code(doors: Doors, origin: str) -> None:
+    """Over a forwarded socket a page in the owner's browser would be the owner."""
+    headers = {"Origin": origin}
+    for client in (doors.socket, doors.tcp):
+        refused = await client.post("/v1/auth/device", headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (403, "FORBIDDEN")
+    device = (await doors.tcp.post("/v1/auth/device")).json()
+    body = {"user_code": device["user_code"]}
+    key = {"Authorization": f"Bearer {await owners_token(doors)}"}
+    for browser in (headers, {"Sec-Fetch-Site": "same-origin"}):
+        approved = await doors.socket.post("/v1/auth/approve", json=body, headers=key | browser)
+        assert approved.status_code == 403
+    assert (await doors.socket.post("/v1/auth/approve", json=body, headers=key)).is_success
+
+
+async def owners_token(doors: Doors) -> str:
+    device = (await doors.socket.post("/v1/auth/device")).json()
+    answer = await doors.socket.post("/v1/auth/token", data=asking(device))
+    return answer.json()["access_token"]
+
+
+async def test_the_owner_is_no_browser(doors: Doors) -> None:
+    """A browser says so in every request, also in those without `Origin`."""
+    for mark in ({}, {"Sec-Fetch-Site": "same-origin"}):
+        device = (await doors.socket.post("/v1/auth/device", headers=mark)).json()
+        answer = await doors.socket.post("/v1/auth/token", data=asking(device))
+        assert answer.is_success == (not mark)
+
+
 def asking(device: dict[str, Any]) -> dict[str, str]:
     return {"grant_type": GRANT, "device_code": device["device_code"], "client_id": "qd"}
 

@@ -318,7 +318,8 @@ PIPELINED = 16
 _TOO_LARGE = f"at most {HEAD_BYTES} bytes"
 _TOO_MANY = f"at most {HEADERS} headers"
 _HAS_BODY = "a request with Upgrade has no body"
-_HOSTS = "at most one Host"
+_SINGLE = (b"host", b"authorization", b"service-org-id", b"x-workspace-id")
+"""What says who asks whom: of two fields some would read the first, others the last."""
 _BAD_REQUEST = (
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n"
     b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
@@ -428,8 +429,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED:
             self._refuse(f"at most {PIPELINED} requests at once")
         fields = Counter(name for name, _ in self.headers)
-        if fields[b"host"] > 1:
-            self._refuse(_HOSTS)
+        for name in _SINGLE:
+            if fields[name] > 1:
+                self._refuse(f"at most one {name.decode()}")
         # The parser takes a body after a request with `Upgrade` for the other protocol, and a proxy
         # takes it for a body: what it contains would be a request of somebody else.
         if fields[b"upgrade"] and self._has_body():

@@ -83,15 +83,18 @@ async def _only_owner(owner: OwnerDep) -> None:
         )
 
 
-@auth_router.post("/device", responses=fails(429))
+@auth_router.post("/device", responses=fails(403, 429))
 @admits(public=True)
 async def ask(
     request: Request, context: Context, devices: DevicesDep, owner: OwnerDep
 ) -> account.DeviceCode:
     """Open a request for a user token; the installation's owner is approved immediately."""
+    if "origin" in request.headers:
+        # Only browsers send it; any page that somebody visits could use up the logins of their machine.
+        raise ApiError(ErrorCode.FORBIDDEN, "Web pages may not ask for logins.", "Origin: is set")
     if not owner:
         host = "" if request.client is None else request.client.host
-        devices.take(*peer_of(host, request.headers.get("x-forwarded-for", "")))
+        devices.take(*peer_of(host, ",".join(request.headers.getlist("x-forwarded-for"))))
     return await begin(context, str(request.base_url), owner)
 
 

@@ -35,6 +35,10 @@ NO_ORGANIZATION = ""
 
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
 
+BROWSER = ("origin", "sec-fetch-site")
+"""Headers that only browsers send. Where the owner's socket is forwarded to a port, any web page may write
+to it, and read its answers when it changes what its own name resolves to."""
+
 OWNER = "owner"
 """In a request's state: it came over a unix socket from the user who runs the service."""
 
@@ -103,7 +107,7 @@ async def _user(caller: CallerDep) -> Caller:
 
 async def _owner(request: Request) -> bool:
     # A forwarded request does not come from the user who runs the proxy.
-    passed_on = any(name in request.headers for name in FORWARDED)
+    passed_on = any(name in request.headers for name in (*FORWARDED, *BROWSER))
     return not passed_on and bool(request.scope.get("state", {}).get(OWNER))
 
 
