@@ -70,6 +70,22 @@ async def test_a_proxy_may_add_a_header_of_its_own(address: tuple[str, int]) -> 
     assert codes == [200] * 30 + [429]
 
 
+async def test_an_address_that_a_header_names_counts_as_one(
+    world: World, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else any program of this machine could make up addresses that seem to connect themselves."""
+    taken: list[tuple[str, bool]] = []
+    monkeypatch.setattr(DeviceRequests, "take", lambda _, *peer: taken.append(peer))
+    url = f"http://{address[0]}:{address[1]}/v1/auth/device"
+    async with httpx.AsyncClient(trust_env=False, timeout=WAIT_SECONDS) as client:
+        for headers in ({"X-Forwarded-For": "203.0.113.9"}, {"X-Forwarded-For": "x, 203.0.113.9"}):
+            await client.post(url, headers=headers)
+        await client.post(url, headers={"X-Forwarded-For": "203.0.113.9, 127.0.0.1"})
+        answer = await client.post(url, headers={"X-Forwarded-Proto": "https", "Host": "a.example"})
+    assert taken == [("203.0.113.9", True)] * 2 + [("127.0.0.1", True), ("127.0.0.1", False)]
+    assert answer.json()["verification_uri"] == "https://a.example/v1/auth/verify"
+
+
 @pytest.mark.parametrize("name", ["Host", "Authorization", "Service-Org-Id", "X-Workspace-Id"])
 async def test_who_asks_is_said_once(address: tuple[str, int], name: str) -> None:
     """What reads the first of them and what reads the last would disagree."""

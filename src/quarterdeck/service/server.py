@@ -174,6 +174,9 @@ class _Server(uvicorn.Server):
             ws_max_size=PART_BYTES,
             lifespan="on",
             log_config=None,
+            # It would put the address that a header names in the place of the peer's. Where that is
+            # wanted, it is read there.
+            proxy_headers=False,
             access_log=False,
             server_header=False,
             date_header=False,

@@ -38,6 +38,7 @@ from quarterdeck.service.identity.sign_in import (
     refused,
     settle,
 )
+from quarterdeck.service.listeners import is_loopback
 from quarterdeck.service.routing import admits
 from quarterdeck.wire import account
 from quarterdeck.wire.account import (
@@ -92,10 +93,13 @@ async def ask(
     if "origin" in request.headers:
         # Only browsers send it; any page that somebody visits could use up the logins of their machine.
         raise ApiError(ErrorCode.FORBIDDEN, "Web pages may not ask for logins.", "Origin: is set")
+    host = "" if request.client is None else request.client.host
     if not owner:
-        host = "" if request.client is None else request.client.host
         devices.take(*peer_of(host, ",".join(request.headers.getlist("x-forwarded-for"))))
-    return await begin(context, str(request.base_url), owner)
+    base = request.base_url
+    if is_loopback(host) and request.headers.get("x-forwarded-proto") == "https":
+        base = base.replace(scheme="https")  # a proxy on this machine ends TLS
+    return await begin(context, str(base), owner)
 
 
 @auth_router.post("/token", openapi_extra={"requestBody": _BODY})
