@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from quarterdeck.cli.errors import FailedError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_table, print_text, safe_line
+from quarterdeck.cli.target import own_home
 from quarterdeck.local.addresses import without_password
 from quarterdeck.local.files import write_file
-from quarterdeck.local.home import find_home
 from quarterdeck.wire.agents import PROVIDER_PATTERN
 from quarterdeck.wire.base import first_error
 
@@ -124,7 +124,7 @@ def parse_registry(text: str | bytes) -> list[RegistryAgent]:
 @common_options
 def search(common: Common, words: tuple[str, ...], url: str | None) -> None:
     """Search the registry of agents; a single match is printed as a table for config.toml."""
-    stored = find_home().root / FILE
+    stored = own_home().root / FILE
     if url is not None:
         text = asyncio.run(download(url))
         parse_registry(text)

@@ -19,8 +19,8 @@ from quarterdeck.cli.errors import FailedError, UsageError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_table
 from quarterdeck.cli.program import LazyGroup, Verb
-from quarterdeck.cli.target import Target, config_path, find_target
-from quarterdeck.local.home import Home, find_home
+from quarterdeck.cli.target import Target, config_path, find_target, own_home
+from quarterdeck.local.home import Home
 from quarterdeck.local.programs import find_program, person_path
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def install(common: Common, name: str) -> None:
     quarterdeck's. Replicas see the agent from their next start.
     """
     agent_id, preset, version = installable(name)
-    home = find_home()
+    home = own_home()
     place = _npm_install(find_npm(), home)
     scripts = () if preset.install_scripts else ("--ignore-scripts",)
     run_npm([*place.command, *scripts, f"{preset.npm}@{version}"], place.programs, place.note)

@@ -6,14 +6,18 @@ from typing import Any
 
 from quarterdeck.cli.errors import ConfigError
 from quarterdeck.local.files import PRIVATE, read_file, write_file
+from quarterdeck.local.trust import make_private, why_file_untrusted
 
 
 def config_text(path: Path) -> str:
     """Return the file's text, empty when there is no file.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: it cannot be read, or another user could have written it: it names programs that are run.
     """
+    if path.exists() and (untrusted := why_file_untrusted(path)):
+        place, why = untrusted
+        raise ConfigError(f"{place} {why}, so {path} is not read.", make_private(place))
     try:
         return read_file(path).decode() if path.exists() else ""
     except (OSError, UnicodeDecodeError) as e:

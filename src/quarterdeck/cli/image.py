@@ -13,7 +13,7 @@ from quarterdeck.cli.errors import FailedError
 from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message
 from quarterdeck.cli.program import LazyGroup, Verb
-from quarterdeck.local.home import find_home
+from quarterdeck.cli.target import own_home
 
 NODE = "22.23.3"
 """Node.js for the agents that need it: that of Debian is too old for some."""
@@ -74,7 +74,7 @@ async def _build(
     name = tag or table.image or DEFAULT_IMAGE
     packages = [_package(agent) for agent in agents]
     try:
-        async with opened_docker(find_home(), table) as containers:
+        async with opened_docker(own_home(), table) as containers:
             with TemporaryDirectory(prefix="qd-agents-") as place, TemporaryFile() as context:
                 if packages:
                     await asyncio.to_thread(_install, Path(place), packages, containers.processor)

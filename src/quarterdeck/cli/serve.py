@@ -25,8 +25,8 @@ from quarterdeck.cli.output import (
     services_text,
 )
 from quarterdeck.cli.settings import admission_options, admission_settings, hosts_settings
-from quarterdeck.cli.target import Target, find_target
-from quarterdeck.local.home import Home, find_home
+from quarterdeck.cli.target import Target, find_target, own_home
+from quarterdeck.local.home import Home
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -158,7 +158,7 @@ def serve(
     """
     if common.profile:
         raise UsageError("--profile names a remote service; serve starts one on this machine.")
-    home = find_home()
+    home = own_home()
     listeners = [_home_listener(home), *map(parse_address, addresses)]
     if not background:
         _warn_about_exposure(addresses)

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from quarterdeck.cli.errors import ConfigError, NoServiceError
 from quarterdeck.local.files import read_file, write_file
 from quarterdeck.local.home import HOME_VARIABLE, Home, find_home
+from quarterdeck.local.trust import make_private, why_untrusted
 
 if TYPE_CHECKING:
     from quarterdeck.cli.schema import Profile
@@ -27,6 +28,19 @@ def config_path() -> Path:
     from platformdirs import user_config_path  # slow to import, rarely needed
 
     return user_config_path("quarterdeck", appauthor=False) / "config.toml"
+
+
+def own_home() -> Home:
+    """Return the home of this user.
+
+    Raises:
+        ConfigError: another user could have written there.
+    """
+    home = find_home()
+    for directory in (home.root, home.service):
+        if why := why_untrusted(directory):
+            raise ConfigError(f"{directory} {why}, so it is not used.", make_private(directory))
+    return home
 
 
 def stored_key_path(home: Home, profile: str) -> Path:
@@ -167,7 +181,7 @@ def find_target(profile: str | None, *, may_ask: bool = True) -> Target:
     Raises:
         ConfigError: the file, the profile's name, a variable or a key command is wrong.
     """
-    home = find_home()
+    home = own_home()
     profile = profile or os.environ.get(PROFILE_VARIABLE) or None
     address = os.environ.get(URL_VARIABLE)
     if profile is None and address:
@@ -199,7 +213,7 @@ async def find_target_beside(profile: str) -> Target:
         key = _key_of(name, found)
     else:
         key = found.key
-    return _from_profile(name, found, find_home(), key)
+    return _from_profile(name, found, own_home(), key)
 
 
 def find_target_with_key(profile: str | None) -> Target:
@@ -218,7 +232,7 @@ def find_target_with_key(profile: str | None) -> Target:
 
 def embedded_target() -> Target:
     """Return the service of this home."""
-    home = find_home()
+    home = own_home()
     key = os.environ.get(KEY_VARIABLE) or None
     return Target(LOCAL, None, home.socket, key, home, embedded=True)
 

@@ -20,6 +20,7 @@ from quarterdeck.local.files import reason_of
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find
 from quarterdeck.local.sockets import socket_address
+from quarterdeck.local.trust import make_private, why_untrusted
 from quarterdeck.sandboxes.port import PROCESS, LocalDriver, SandboxDriver
 from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.service.automations.run_follower import follow_events
@@ -75,8 +76,14 @@ def take_home(home: Home) -> HomeLock:
 
     Raises:
         HomeInUseError: another service holds it.
-        HomeUnusableError: a directory or the lock file cannot be created.
+        HomeUnusableError: a directory or the lock file cannot be created, or others could have written there.
     """
+    for directory in (home.root, home.service):
+        if why := why_untrusted(directory):
+            raise HomeUnusableError(
+                f"{directory} {why}, and the service would act by what is in it. "
+                f"{make_private(directory)}"
+            )
     try:
         passable = PASSABLE if os.geteuid() == 0 else PRIVATE
         _make(home.root, passable)
