@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from quarterdeck.service import quotas
 from tests.fleet.conftest import World
 from tests.support.waiting import eventually
 
@@ -91,3 +92,16 @@ async def test_a_refused_chat_is_not_told(world: World) -> None:
     orphan = {"provider": "gemini", "parentChatId": str(uuid4())}
     assert (await world.post(made, "/chats", orphan)).status_code == 400
     assert len(await created(world, made)) == 1
+
+
+async def test_a_replica_has_so_many_chats(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await world.create()
+    monkeypatch.setattr(quotas, "CHATS_MOST", 1)
+    answer = await world.post(made, "/chats", {"provider": "gemini"})
+    assert (answer.status_code, answer.json()["code"]) == (429, "QUOTA_REACHED")
+    sent = await world.send(made, "hello")
+    await world.done(made, sent["message_id"])
+    monkeypatch.setattr(quotas, "CHATS_MOST", 2)
+    monkeypatch.setattr(quotas, "STORED_CHATS_MOST", 1)
+    answer = await world.post(made, "/chats", {"provider": "gemini"})
+    assert (answer.status_code, answer.json()["code"]) == (429, "QUOTA_REACHED")

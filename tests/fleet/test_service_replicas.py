@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from quarterdeck.service import quotas
 from quarterdeck.service.environments.setup import bundle_for_start
 from quarterdeck.service.first_start import owner_of
 from quarterdeck.service.replicas.rows import find_workspace
@@ -52,6 +53,19 @@ async def test_refusals_of_create(world: World) -> None:
     status, error = await refused(world, name="taken")
     assert (status, error["code"]) == (409, "CONFLICT")
     assert (await world.client.get("/v1/replica")).json()["total"] == 1
+
+
+async def test_an_organization_has_so_many_replicas(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await world.create(name="first")
+    await world.post(made, "/sleep")
+    monkeypatch.setattr(quotas, "REPLICAS_MOST", 1)
+    status, error = await refused(world, name="second")
+    assert (status, error["code"]) == (429, "WORKSPACE_LIMIT_REACHED")
+    assert (await world.post(made, "/wake")).status_code == 202
+    assert (await world.client.delete(f"/v1/replica/{made}")).is_success
+    await world.create(name="second")
 
 
 async def test_a_replica_starts_with_one_chat(world: World) -> None:

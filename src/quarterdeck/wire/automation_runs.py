@@ -60,7 +60,7 @@ UNCOUNTED_REASONS = frozenset(
 
 
 class SkipReason(StrEnum):
-    """Why a scheduled time started no run."""
+    """Why a scheduled time or an event started no run."""
 
     MISSED = "missed"
     """No service ran, and the moment was over an hour old, or a later one was made up for."""
@@ -68,6 +68,8 @@ class SkipReason(StrEnum):
     """The previous run had not ended, and `skip_while_running` is set."""
     CONCURRENCY = "concurrency"
     """A run of the schedule already waited for its turn under `concurrency`."""
+    QUOTA = "quota"
+    """As many runs of the owner waited as are allowed. Events are skipped for this reason, too."""
 
 
 class PullRequestRef(Body):
@@ -233,14 +235,14 @@ class ExecutionAnswer(Record):
 
 
 class SkippedMoments(Record):
-    """Consecutive scheduled times that started no run (own record)."""
+    """Consecutive scheduled times or events that started no run (own record)."""
 
     id: Id
     """Unique id."""
     automation_id: Id
     """Automation of the schedule."""
     reason: str
-    """`missed`, `running` or `concurrency`."""
+    """`missed`, `running`, `concurrency` or `quota`."""
     count: int
     """How many they were; those missed in one outage are counted to 100."""
     first_at: Timestamp
@@ -255,8 +257,8 @@ class ExecutionList(Record):
     executions: list[Execution]
     """Runs on this page."""
     skipped: list[SkippedMoments] = []
-    """Scheduled times that started no run, from the time that the page covers, newest first;
-    100 at most (own field)."""
+    """Scheduled times and events that started no run, from the time that the page covers, newest
+    first; 100 at most (own field)."""
     total: int
     """Number of entries on all pages together."""
     page: int

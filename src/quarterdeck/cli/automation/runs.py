@@ -174,6 +174,7 @@ _SKIPPED = {
     "missed": "the service was not running",
     "running": "the previous run had not ended",
     "concurrency": "a run of the schedule already waited for its turn",
+    "quota": "too many runs waited",
 }
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from quarterdeck.service.automations.executions import read_execution
 from quarterdeck.service.automations.launcher import RunLauncher, as_connected
 from quarterdeck.service.automations.prompts import TriggerEvent
-from quarterdeck.service.automations.rows import find_by_token
+from quarterdeck.service.automations.rows import add_skip, find_by_token, owner_of
 from quarterdeck.service.automations.run_rows import (
     change_execution,
     find_execution,
@@ -48,6 +48,7 @@ from quarterdeck.service.hosts.settings import HOST_A, HOST_B
 from quarterdeck.service.hosts.webhooks import matches, signs
 from quarterdeck.service.identity.authentication import hash_of
 from quarterdeck.service.identity.service import Caller
+from quarterdeck.service.quotas import has_run_room, require_run_room
 from quarterdeck.service.repositories.rows import list_repositories
 from quarterdeck.service.system_rows import add_receipt
 from quarterdeck.wire.automation_runs import (
@@ -55,6 +56,7 @@ from quarterdeck.wire.automation_runs import (
     ExecutionReason,
     ExecutionStatus,
     Retried,
+    SkipReason,
     TriggerAutomation,
     Triggered,
 )
@@ -118,8 +120,8 @@ async def trigger_by_hand(
     """Start a run, also of an automation that is switched off.
 
     Raises:
-        ApiError: NOT_FOUND, PAYLOAD_TOO_LARGE; INVALID_REQUEST when it cannot be started, or its
-            pull request's repository is not connected.
+        ApiError: NOT_FOUND, PAYLOAD_TOO_LARGE, QUOTA_REACHED; INVALID_REQUEST when it cannot be
+            started, or its pull request's repository is not connected.
     """
     if len(json.dumps(body.payload)) > PAYLOAD_BYTES:
         raise too_large()
@@ -132,6 +134,7 @@ async def trigger_by_hand(
         if body.pr is not None:
             repositories = list_repositories(connection, automation["organization_id"])
             about, ids = as_connected(body.pr, repositories)
+        require_run_room(connection, *owner_of(automation))
         # A run that a person starts is approved.
         occasion = TriggerEvent("manual", event, now, body.payload, about, repository_ids=ids)
         return begin_run(connection, automation, occasion, now)
@@ -151,8 +154,8 @@ async def retry(
     """Run a failed run again, with the automation's current settings (operation 17).
 
     Raises:
-        ApiError: NOT_FOUND; CONFLICT when it has not failed; INVALID_REQUEST when it cannot be
-            started.
+        ApiError: NOT_FOUND, QUOTA_REACHED; CONFLICT when it has not failed; INVALID_REQUEST when
+            it cannot be started.
     """
     now = moment_text(context.clock())
 
@@ -164,7 +167,10 @@ async def retry(
                 "Only a failed run can be retried.",
                 f"status: {failed['status']}",
             )
-        return begin_run(connection, automation, occasion_of(failed), now, retry_of=failed)
+        occasion = occasion_of(failed)
+        awaiting = needs_approval(connection, automation, occasion)
+        require_run_room(connection, *owner_of(automation), awaiting=awaiting)
+        return begin_run(connection, automation, occasion, now, retry_of=failed)
 
     new_execution_id = await context.database.write(run)
     workspace_id = await _launched(launcher, new_execution_id)
@@ -305,23 +311,29 @@ def take_event(
     `group_key` names what the event is about: events of another subject do not replace its payload.
     `is_push` says that it makes earlier runs of the group outdated, which end unless the automation
     queues them, or gives later events to the replica of an earlier one.
+
+    An event above the quota of waiting runs is recorded as skipped.
     """
+    at = moment_text(now)
     quiet = timedelta(seconds=automation["debounce_seconds"] or 0)
-    alone = needs_approval(connection, automation, occasion) or not quiet
+    awaiting = needs_approval(connection, automation, occasion)
+    alone = awaiting or not quiet
     waiting = None if alone else pending_for(connection, automation["id"], group_key)
-    if waiting is None:
-        due = moment_text(now + min(quiet, longest_burst(automation)))
-        execution_id = begin_run(
-            connection, automation, occasion, moment_text(now), due_at=due, group_key=group_key
-        )
-    else:
-        execution_id = waiting["id"]
+    if is_push and automation["on_new_event"] == "cancel" and not occasion.joins:
+        # First, because their room is enough for the new run; and they are outdated in any case.
+        newest = None if waiting is None else str(waiting["id"])
+        supersede(connection, automation, group_key, at, but=newest)
+    if waiting is not None:
         latest = datetime.fromisoformat(waiting["triggered_at"]) + longest_burst(automation)
         due = moment_text(min(now + quiet, latest))
-        replace_occasion(connection, execution_id, due, occasion.event, trigger_json(occasion))
-    if is_push and automation["on_new_event"] == "cancel" and not occasion.joins:
-        supersede(connection, execution_id, moment_text(now))
-    return waiting is None
+        replace_occasion(connection, waiting["id"], due, occasion.event, trigger_json(occasion))
+        return False
+    if not has_run_room(connection, *owner_of(automation), awaiting=awaiting):
+        add_skip(connection, automation["id"], SkipReason.QUOTA, at, at, 1)
+        return False
+    due = moment_text(now + min(quiet, longest_burst(automation)))
+    begin_run(connection, automation, occasion, at, due_at=due, group_key=group_key)
+    return True
 
 
 def longest_burst(automation: Row) -> timedelta:

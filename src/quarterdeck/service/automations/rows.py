@@ -86,6 +86,11 @@ class AutomationFilter:
                 return or_(shared, own)
 
 
+def owner_of(automation: RowMapping) -> tuple[str, str | None]:
+    """Return the organization of an automation, and the user of a personal one."""
+    return automation["organization_id"], automation["user_id"]
+
+
 def find_automation(connection: Connection, automation_id: str) -> RowMapping | None:
     """Return the row of an id, of any owner."""
     return connection.execute(select(table).where(table.c.id == automation_id)).mappings().first()

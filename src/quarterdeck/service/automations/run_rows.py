@@ -247,12 +247,13 @@ def next_due(connection: Connection) -> str | None:
     return connection.execute(statement).scalar()
 
 
-def open_of_group(connection: Connection, newer: RowMapping) -> list[RowMapping]:
-    """Return the other runs of a run's group that have not ended."""
+def open_of_group(
+    connection: Connection, automation_id: str, group_key: str | None
+) -> list[RowMapping]:
+    """Return the runs of a group that have not ended."""
     statement = select(executions_table).where(
-        executions_table.c.automation_id == newer["automation_id"],
-        executions_table.c.group_key == newer["group_key"],
-        executions_table.c.id != newer["id"],
+        executions_table.c.automation_id == automation_id,
+        executions_table.c.group_key == group_key,
         executions_table.c.status.in_(OPEN),
     )
     return list(connection.execute(statement).mappings())

@@ -263,12 +263,16 @@ def stop_run(
     return True
 
 
-def supersede(connection: Connection, execution_id: str, now: str) -> None:
-    """End the other runs of a run's group that have not ended: a newer push takes their place."""
-    newer = find_execution(connection, execution_id)
-    assert newer is not None  # it was stored in the same write
-    for older in open_of_group(connection, newer):
-        stop_run(connection, older, SUPERSEDED, ExecutionReason.SUPERSEDED, now)
+def supersede(
+    connection: Connection, automation: Row, group_key: str | None, now: str, *, but: str | None
+) -> None:
+    """End the runs of a group that have not ended: a newer push takes their place.
+
+    `but` is the id of a run that goes on, because it gets the newer push.
+    """
+    for older in open_of_group(connection, automation["id"], group_key):
+        if older["id"] != but:
+            stop_run(connection, older, SUPERSEDED, ExecutionReason.SUPERSEDED, now)
 
 
 def end_waiting(connection: Connection, automation_id: str, now: str) -> None:

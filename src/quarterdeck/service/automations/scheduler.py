@@ -31,6 +31,7 @@ from quarterdeck.service.automations.rows import (
     add_skip,
     due_automations,
     move_schedule,
+    owner_of,
     remove_skips,
     retentions,
 )
@@ -54,6 +55,7 @@ from quarterdeck.service.db.database import Database
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.authentication import hash_of
+from quarterdeck.service.quotas import has_run_room
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.automation_runs import ExecutionReason, SkipReason
 from quarterdeck.wire.errors import ErrorCode
@@ -138,6 +140,8 @@ def _skip_reason(connection: Connection, row: RowMapping) -> SkipReason | None:
         return SkipReason.RUNNING
     if row["concurrency"] is not None and fire_waits(connection, row["id"]):
         return SkipReason.CONCURRENCY
+    if not has_run_room(connection, *owner_of(row), awaiting=False):
+        return SkipReason.QUOTA
     return None
 
 

@@ -44,6 +44,7 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import check_match, etag_of, moment_text
 from quarterdeck.service.hosts.settings import place_of
 from quarterdeck.service.identity.service import Caller, CallerKind, require_admin
+from quarterdeck.service.quotas import require_automation_room
 from quarterdeck.wire.automations import (
     Automation,
     AutomationList,
@@ -135,7 +136,7 @@ async def create_automation(
     Raises:
         ApiError: NOT_FOUND for an unknown environment; INVALID_REQUEST for triggers, an environment or
             an agent that cannot be used; USER_REQUIRED for a personal one without a user; FORBIDDEN for a shared
-            one, except for admins.
+            one, except for admins; QUOTA_REACHED.
     """
     if body.scope == "user" and caller.user_id is None:
         raise ApiError(
@@ -162,6 +163,7 @@ async def create_automation(
 
     def run(connection: Connection) -> Row | None:
         _check_environment(connection, caller, str(body.environment_id), user_id)
+        require_automation_room(connection, caller.organization_id, user_id)
         add_automation(connection, values)
         store_automation_change(connection, automation_id, moment_text(now))
         return find_automation(connection, automation_id)

@@ -36,6 +36,7 @@ from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.workspace_manager import LOST, WorkspaceManager, require_active
 from quarterdeck.service.formats import moment_text
+from quarterdeck.service.quotas import require_chat_room
 from quarterdeck.service.replicas.rows import BUSY, WorkspaceRow, change_workspace, find_workspace
 from quarterdeck.wire.agents import Agent
 from quarterdeck.wire.chats import (
@@ -70,8 +71,10 @@ def store_chat(
     """Store a chat and its event; `values` are further columns. The engine only opens it.
 
     Raises:
+        ApiError: QUOTA_REACHED.
         IntegrityError: the id is taken.
     """
+    require_chat_room(writer.connection, workspace_id)
     add_chat(writer.connection, workspace_id, chat_id, provider, now, **values)
     chat = find_chat(writer.connection, workspace_id, chat_id)
     assert chat is not None  # stored just now
@@ -172,7 +175,7 @@ async def create_chat(
 
     Raises:
         ApiError: INVALID_REQUEST for an agent or a parent that cannot be used, CONFLICT for an id
-            that is taken, NOT_FOUND.
+            that is taken, NOT_FOUND, QUOTA_REACHED.
     """
     provider = await usable_agent(
         context, row.organization_id, row.user_id, body.provider, "provider", row.id

@@ -42,6 +42,7 @@ from quarterdeck.service.errors import ApiError
 from quarterdeck.service.first_start import is_owner, reaches_private
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller, MemberRole
+from quarterdeck.service.quotas import require_part_room
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.environment_parts import (
     FILES_LIMIT,
@@ -109,7 +110,8 @@ class PartKind(Generic[Part]):
         """Store a part.
 
         Raises:
-            ApiError: NOT_FOUND, FORBIDDEN; CONFLICT for a duplicate; the errors of `check`.
+            ApiError: NOT_FOUND, FORBIDDEN, QUOTA_REACHED; CONFLICT for a duplicate; the errors of
+                `check`.
         """
         now = moment_text(context.clock())
 
@@ -121,6 +123,7 @@ class PartKind(Generic[Part]):
                 "environment_id": layers[-1].id,
             }
             self.check(connection, layers, {**own, **columns})
+            require_part_room(connection, self.table, layers[-1].id, self.noun)
             add_part(connection, self.table, **own, **columns, created_at=now, updated_at=now)
             return self.read(context.vault, self._row(connection, layers[-1].id, id))
 

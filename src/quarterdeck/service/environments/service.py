@@ -22,6 +22,7 @@ from quarterdeck.service.environments.rows import (
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import check_match, etag_of, moment_text
 from quarterdeck.service.identity.service import Caller, require_admin
+from quarterdeck.service.quotas import require_environment_room
 from quarterdeck.service.repositories.rows import (
     find_repository,
     find_repository_set,
@@ -140,7 +141,7 @@ async def create_environment(
     Raises:
         ApiError: CONFLICT for a name that its scope has, INVALID_REQUEST for a missing reference,
             USER_REQUIRED for a personal one without a user, FORBIDDEN for a shared one, except for
-            admins.
+            admins, QUOTA_REACHED.
     """
     if body.scope == "user" and caller.user_id is None:
         raise ApiError(
@@ -155,6 +156,7 @@ async def create_environment(
         check_binding(connection, organization, body.repository_id, body.repository_set_id)
         check_source(connection, caller, body)
         user_id = caller.user_id if body.scope == "user" else None
+        require_environment_room(connection, organization, user_id)
         columns = as_columns(body.model_dump(mode="json", exclude={"scope"}))
         environment_id = add_environment(connection, organization, now, user_id=user_id, **columns)
         return find_environment(connection, organization, caller.user_id, environment_id)

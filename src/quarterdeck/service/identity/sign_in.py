@@ -35,17 +35,25 @@ from quarterdeck.service.identity.rows import (
 )
 from quarterdeck.service.identity.service import Caller
 from quarterdeck.service.identity.tokens import LIFETIME_SECONDS, DeviceSettings, Tokens
+from quarterdeck.service.quotas import require_key_room
 from quarterdeck.wire import account as wire
-from quarterdeck.wire.account import ApiKeyList, ApiKeyMade
+from quarterdeck.wire.account import ApiKey, ApiKeyList, ApiKeyMade
 from quarterdeck.wire.errors import ErrorCode
 
 
 async def create_key(context: ServiceContext, scope: KeyScope, name: str) -> ApiKeyMade:
-    """Create a key. Its text is only in the result."""
+    """Create a key. Its text is only in the result.
+
+    Raises:
+        ApiError: QUOTA_REACHED.
+    """
     key, now = new_key(), moment_text(context.clock())
-    stored = await context.database.write(
-        lambda c: add_key(c, scope, name, shown_prefix(key), hash_of(key), now)
-    )
+
+    def run(connection: Connection) -> ApiKey:
+        require_key_room(connection, scope.organization_id, scope.user_id)
+        return add_key(connection, scope, name, shown_prefix(key), hash_of(key), now)
+
+    stored = await context.database.write(run)
     return ApiKeyMade(api_key=stored, key=key)
 
 

@@ -37,6 +37,7 @@ from quarterdeck.service.formats import moment_text
 from quarterdeck.service.git.inside import require_files
 from quarterdeck.service.identity.service import Caller
 from quarterdeck.service.notifications.targets import check_webhook_url
+from quarterdeck.service.quotas import require_replica_room
 from quarterdeck.service.replicas.rows import (
     UNCLAIMED_KEPT,
     Uploaded,
@@ -348,6 +349,7 @@ def store_replica(writer: LogWriter, making: Making) -> StoredReplica:
     connection = writer.connection
     repositories = _repositories(connection, making)
     check_limit(writer, making.caller.organization_id, making.limit)
+    require_replica_room(connection, making.caller.organization_id)
     claimed = _claim(connection, making, repositories)
     workspace_id = claimed or making.workspace_id
     if claimed is None:

@@ -88,6 +88,7 @@ SKIPPED = {
     SkipReason.MISSED: "the service was not running",
     SkipReason.RUNNING: "the previous run had not ended",
     SkipReason.CONCURRENCY: "a run of the schedule already waited",
+    SkipReason.QUOTA: "too many runs waited",
 }
 VERDICTS = {
     "success": Mark("✓", "success", "success"),

@@ -1,0 +1,11 @@
+"""How many records may be stored. More are refused; what an earlier version stored stays usable."""
+
+OWNED_MOST = 1_000
+"""Automations, environments, API keys and waiting runs of an owner: of a user in an organization, or
+of the organization itself. Variables, skills and MCP servers of one environment, too."""
+
+REPLICAS_MOST = 10_000
+"""Replicas of an organization in every state, also sleeping and archived ones."""
+
+CHATS_MOST, STORED_CHATS_MOST = 1_000, 10_000
+"""Chats of a replica; the second number counts deleted ones, too."""
