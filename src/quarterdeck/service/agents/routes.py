@@ -46,14 +46,14 @@ async def list_agents(context: Context, caller: CallerDep) -> AgentList:
 async def list_models(agent: str, context: Context, caller: CallerDep) -> AgentModels:
     """Return the models that an agent is known to offer; others may be requested too.
 
-    They are those that it announced in a replica of the organization, before that those that it
-    usually has.
+    They are those that it announced in a replica of the caller, before that those that it usually
+    has.
     """
     matching = [one for one in await asyncio.to_thread(context.agents) if one.id == agent]
     if not matching:
         raise ApiError(ErrorCode.NOT_FOUND, "No agent has this id.", f"agent: {agent}")
     announced = await context.database.read(
-        lambda c: announced_models(c, caller.organization_id, agent)
+        lambda c: announced_models(c, caller.organization_id, caller.user_id, agent)
     )
     models = announced.models or matching[0].models
     usual = matching[0].default_model

@@ -22,23 +22,23 @@ ANNOUNCED_LIMIT = 1 << 20
 def keep_models(
     connection: Connection, workspace_id: str, chat_id: str, models: AgentModels, now: str
 ) -> None:
-    """Store what the agent of a chat announced, for the organization of its workspace.
+    """Store what the agent of a chat announced, for the user of its workspace.
 
     A session that is opened with a chosen model does not report the agent's default: the known one
     stays while the agent offers it.
     """
     of = connection.execute(
-        select(workspaces.c.organization_id, chats.c.provider)
+        select(workspaces.c.organization_id, workspaces.c.user_id, chats.c.provider)
         .join(chats, chats.c.workspace_id == workspaces.c.id)
         .where(chats.c.id == chat_id, workspaces.c.id == workspace_id)
     ).first()
     if of is None:
         return
     if models.default_model is None:
-        known = announced_models(connection, of.organization_id, of.provider)
+        known = announced_models(connection, of.organization_id, of.user_id, of.provider)
         if known.default_model in {model.id for model in models.models}:
             models = models.model_copy(update={"default_model": known.default_model})
-    key = {"organization_id": of.organization_id, "agent": of.provider}
+    key = _key(of.organization_id, of.user_id, of.provider)
     text = models.model_dump_json(by_alias=True)
     if len(text) > ANNOUNCED_LIMIT:
         return
@@ -46,12 +46,20 @@ def keep_models(
     connection.execute(insert(agent_models).values(**key, models_json=text, updated_at=now))
 
 
-def announced_models(connection: Connection, organization_id: str, agent: str) -> AgentModels:
-    """Return the models that an agent announced last; nothing when it never did."""
-    text = connection.execute(
-        select(agent_models.c.models_json).filter_by(organization_id=organization_id, agent=agent)
-    ).scalar()
+def announced_models(
+    connection: Connection, organization_id: str, user_id: str | None, agent: str
+) -> AgentModels:
+    """Return the models that an agent announced last in a replica of a user, or of none.
+
+    Nothing when it never did.
+    """
+    key = _key(organization_id, user_id, agent)
+    text = connection.execute(select(agent_models.c.models_json).filter_by(**key)).scalar()
     return AgentModels(models=[]) if text is None else AgentModels.model_validate_json(text)
+
+
+def _key(organization_id: str, user_id: str | None, agent: str) -> dict[str, str]:
+    return {"organization_id": organization_id, "user_id": user_id or "", "agent": agent}
 
 
 def find_credential(

@@ -528,8 +528,8 @@ def store_message(writer: LogWriter, sending: Sending) -> MessageAccepted:
         )
     chat = _chat(writer, row, sending)
     if (level := sending.body.thinking_level) is not None:
-        offered_levels = offered_settings(connection, row.organization_id, chat).thinking_level
-        check_setting("thinking_level", level, offered_levels)
+        settings = offered_settings(connection, row.organization_id, row.user_id, chat)
+        check_setting("thinking_level", level, settings.thinking_level)
     named = list(dict.fromkeys(sending.body.canvas_upload_ids or ()))
     uploads = uploads_for_message(connection, row.id, named, sending.moment)
     ahead = count_in(connection, str(chat.id), UNFINISHED)

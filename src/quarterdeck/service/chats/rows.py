@@ -233,11 +233,13 @@ def keep_settings(
         change_chat(connection, workspace_id, chat_id, settings_json=text)
 
 
-def offered_settings(connection: Connection, organization_id: str, chat: Chat) -> ChatSettings:
-    """Return what the chat's agent offers.
+def offered_settings(
+    connection: Connection, organization_id: str, user_id: str | None, chat: Chat
+) -> ChatSettings:
+    """Return what the chat's agent offers; `user_id` is the user of its workspace.
 
-    A new chat's agent has announced nothing yet: then what it offered in another chat of the
-    organization.
+    A new chat's agent has announced nothing yet: then what it offered in another chat of the same
+    user. An engine may announce any text, so that of another user's is not used.
     """
     own = select(chats.c.settings_json).where(chats.c.id == str(chat.id))
     text = connection.execute(own).scalar()
@@ -247,6 +249,7 @@ def offered_settings(connection: Connection, organization_id: str, chat: Chat) -
             .join(workspaces, workspaces.c.id == chats.c.workspace_id)
             .where(
                 workspaces.c.organization_id == organization_id,
+                workspaces.c.user_id.is_not_distinct_from(user_id),
                 chats.c.provider == chat.provider,
                 chats.c.settings_json.is_not(None),
             )

@@ -343,7 +343,7 @@ async def read_settings(context: ServiceContext, row: WorkspaceRow, chat_id: UUI
 
 def _settings(connection: Connection, row: WorkspaceRow, chat_id: UUID) -> ChatSettings:
     chat = known_chat(connection, row.id, chat_id)
-    offered = offered_settings(connection, row.organization_id, chat)
+    offered = offered_settings(connection, row.organization_id, row.user_id, chat)
     values: dict[str, ChatSetting | None] = {}
     for name in ChatSettings.model_fields:
         setting: ChatSetting | None = getattr(offered, name)

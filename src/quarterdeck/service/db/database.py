@@ -266,6 +266,7 @@ REVISIONS: Sequence[str] = (
     "0008",
     "0009",
     "0010",
+    "0011",
 )
 """All revisions, oldest first."""
 

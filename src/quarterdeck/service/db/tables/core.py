@@ -136,11 +136,13 @@ agent_models = Table(
     "agent_models",
     metadata,
     organization(primary_key=True),
+    Column("user_id", String(36), primary_key=True, server_default=""),
     Column("agent", String(100), primary_key=True),
     Column("models_json", Text, nullable=False),
     moment("updated_at"),
 )
-"""The models that an agent announced last in a replica of the organization."""
+"""The models that an agent announced last in a replica of a user; `user_id` is empty for replicas
+without a user. Other users are not offered them: an engine may announce any text."""
 
 
 credentials = Table(
