@@ -13,6 +13,8 @@ from quarterdeck.wire.replicas import WorkspaceStatus
 from tests.support.waiting import WAIT_SECONDS
 
 TOKEN = "0123456789abcdef" * 2
+PREFIX = "qd-01234567-"
+"""Of cookies that are set by path."""
 HOST = "Host: 127.0.0.1:5000\r\n"
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -42,7 +44,7 @@ class Front:
         yield
 
     @contextmanager
-    def exchanging(self, workspace_id: str) -> Generator[None]:
+    def exchanging(self, target: PreviewTarget) -> Generator[None]:
         yield
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -66,9 +68,11 @@ class Preview:
         writer.write(sent)
         return reader, writer
 
-    async def ask(self, path: str = "x", headers: str = HOST, method: str = "GET") -> bytes:
+    async def ask(
+        self, path: str = "x", headers: str = HOST, method: str = "GET", base: str = f"/{TOKEN}"
+    ) -> bytes:
         """Everything that comes back for a request."""
-        head = f"{method} /{TOKEN}/{path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"
+        head = f"{method} {base}/{path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"
         reader, writer = await self.send(head.encode("latin-1"))
         async with asyncio.timeout(WAIT_SECONDS):
             answer = await reader.read()
@@ -239,11 +243,11 @@ async def test_cookies_are_for_their_preview_alone(preview: Opener) -> None:
         if line.lower().startswith(b"set-cookie")
     ]
     assert cookies == [
-        f"a=1; HttpOnly; Path=/{TOKEN}/",
-        f"b=2; Path=/{TOKEN}/",
-        f"c=3; SameSite=Lax; Path=/{TOKEN}/sub",
-        f"d=4; Path=/{TOKEN}/y",
-        f"e=5; Path=/{TOKEN}/",
+        f"{PREFIX}a=1; HttpOnly; Path=/{TOKEN}/",
+        f"{PREFIX}b=2; Path=/{TOKEN}/",
+        f"{PREFIX}c=3; SameSite=Lax; Path=/{TOKEN}/sub",
+        f"{PREFIX}d=4; Path=/{TOKEN}/y",
+        f"{PREFIX}e=5; Path=/{TOKEN}/",
     ]
     own = await opened.send(
         f"GET / HTTP/1.1\r\nConnection: close\r\nHost: {TOKEN}.localhost:5000\r\n\r\n".encode()
@@ -253,3 +257,66 @@ async def test_cookies_are_for_their_preview_alone(preview: Opener) -> None:
     assert b"domain" not in by_host.lower()
     assert b"Set-Cookie: a=1; HttpOnly; Path=/\r\n" in by_host
     assert b"Set-Cookie: b=2\r\n" in by_host
+
+
+def fields(message: bytes, name: str) -> list[str]:
+    """The values of a header."""
+    lines = [line.decode("latin-1").partition(":") for line in message.split(b"\r\n")]
+    return [value.strip() for key, _, value in lines if key.lower() == name]
+
+
+OF_A_SERVER = (
+    "Strict-Transport-Security Alt-Svc Public-Key-Pins Public-Key-Pins-Report-Only Expect-CT"
+)
+OF_AN_ORIGIN = (
+    "Service-Worker-Allowed Clear-Site-Data Set-Login NEL Report-To Reporting-Endpoints Accept-CH"
+    " Origin-Agent-Cluster Use-As-Dictionary Secure-Session-Registration Sec-Session-Registration"
+)
+
+
+async def test_a_page_at_the_address_of_all_previews_acts_for_itself_alone(preview: Opener) -> None:
+    names = f"{OF_A_SERVER} {OF_AN_ORIGIN}".split()
+    head = "".join(f"{name}: x\r\n{name.lower()}: y\r\n" for name in (*names, "X-Kept"))
+    own_policy = "Content-Security-Policy: sandbox allow-same-origin\r\n"
+    opened = await preview(answers(OK + f"{head}{own_policy}Content-Length: 0\r\n\r\n".encode()))
+    by_path = await opened.ask()
+    assert {name: fields(by_path, name.lower()) for name in names} == {name: [] for name in names}
+    assert fields(by_path, "x-kept") == ["x", "y"]
+    policies = fields(by_path, "content-security-policy")
+    assert policies[0] == "sandbox allow-same-origin"
+    assert policies[1].startswith("sandbox ") and "allow-same-origin" not in policies[1]
+    by_host = await opened.ask("x", f"Host: {TOKEN}.localhost:5000\r\n", base="")
+    for name in OF_A_SERVER.split():
+        assert fields(by_host, name.lower()) == [], name
+    for name in OF_AN_ORIGIN.split():
+        assert fields(by_host, name.lower()) == ["x", "y"], name
+    assert fields(by_host, "content-security-policy") == ["sandbox allow-same-origin"]
+
+
+async def test_service_workers_need_the_host_of_the_preview(preview: Opener) -> None:
+    opened = await preview(answers(OK + b"Content-Length: 0\r\n\r\n"))
+    worker = "Service-Worker: script\r\n"
+    refused = await opened.ask("sw.js", HOST + worker)
+    assert refused.startswith(b"HTTP/1.1 403 ")
+    assert f"http://{TOKEN}.localhost:5000/sw.js".encode() in refused
+    own = f"Host: {TOKEN}.localhost:5000\r\n"
+    assert (await opened.ask("sw.js", own + worker, base="")).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_program_gets_its_own_cookies_alone(preview: Opener) -> None:
+    heads: list[bytes] = []
+
+    async def program(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(OK + b"Set-Cookie: a=1; Path=/\r\nSet-Cookie: b=x=y\r\n")
+        writer.write(b"Content-Length: 0\r\n\r\n")
+        writer.close()
+
+    opened = await preview(program)
+    kept = [cookie.partition(";")[0] for cookie in fields(await opened.ask(), "set-cookie")]
+    # Those of other servers on this host, whatever their port, come along.
+    sent = f"Cookie: session=secret; {kept[0]};a=foreign\r\ncookie: {kept[1]} ;=;q\r\n"
+    await opened.ask("x", HOST + sent)
+    await opened.ask("x", f"{HOST}Cookie: session=secret\r\n")
+    await opened.ask("x", f"Host: {TOKEN}.localhost\r\nCookie: c=3; d=4\r\n", base="")
+    assert [fields(head, "cookie") for head in heads] == [[], ["a=1; b=x=y"], [], ["c=3; d=4"]]

@@ -1,19 +1,13 @@
-"""The reverse proxy in front of previews, and their addresses.
+"""The reverse proxy in front of previews.
 
-    http://127.0.0.1:PORT/TOKEN/...     returned to users: needs no name resolution
-    http://TOKEN.localhost:PORT/...     target of redirects, so that absolute paths work
-
-One connection to a preview, passed on to the program in the workspace.
-
-Both sides are HTTP/1.1; a connection is passed on request by request, as each names its own
-preview. After a switch of protocols (a websocket) bytes go both ways until either side ends.
+A connection is passed on to the program in the workspace request by request, as each names its own
+preview. Both sides are HTTP/1.1. After a switch of protocols (a websocket) bytes go both ways until
+either side ends. What is under way ends with its preview.
 """
 
 import asyncio
 import logging
-import re
-import secrets
-from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -29,8 +23,6 @@ from quarterdeck.service.http_protocol import (
     Acceptor,
     AdmittedPeer,
     Connections,
-    Header,
-    end_to_end,
     limits_here,
 )
 from quarterdeck.service.listeners import (
@@ -40,6 +32,13 @@ from quarterdeck.service.listeners import (
     bind,
     listens_here,
 )
+from quarterdeck.service.previews.addresses import (
+    HOST,
+    PreviewAddress,
+    browser_url,
+    read_address,
+)
+from quarterdeck.service.previews.headers import for_client, for_upstream, value_of
 from quarterdeck.service.previews.rows import (
     PreviewTarget,
     count_previews,
@@ -49,124 +48,6 @@ from quarterdeck.service.previews.rows import (
 )
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.replicas import WorkspaceStatus
-
-HOST = "127.0.0.1"
-
-_BY_HOST = re.compile(r"([0-9a-f]{32})\.localhost(?::\d+)?", re.IGNORECASE)
-_PORT = re.compile(r":[0-9]{1,5}$")
-_BY_PATH = re.compile(r"/([0-9a-f]{32})(?=[/?]|$)")
-
-
-@dataclass(frozen=True)
-class PreviewAddress:
-    """The target of a request. `base` is the path that was removed from `target`, if any."""
-
-    token: str
-    target: str
-    base: str = ""
-
-
-def new_token() -> str:
-    """Return 128 random bits, as one label of a host's name."""
-    return secrets.token_hex(16)
-
-
-def public_url(port: int, token: str) -> str:
-    """Return the URL of a preview."""
-    return f"http://{HOST}:{port}/{token}/"
-
-
-def browser_url(host: str, address: PreviewAddress) -> str:
-    """Return the same page under the preview's own host; `host` is the request's."""
-    port = _PORT.search(host)
-    return f"http://{address.token}.localhost{port[0] if port else ''}{address.target}"
-
-
-def read_address(host: str, target: str) -> PreviewAddress | None:
-    """Return the preview that a request's host and target name; None when they name none."""
-    if by_host := _BY_HOST.fullmatch(host):
-        return PreviewAddress(by_host[1].lower(), target)
-    if by_path := _BY_PATH.match(target):
-        rest = target[by_path.end() :]
-        return PreviewAddress(by_path[1], rest if rest.startswith("/") else f"/{rest}", by_path[0])
-    return None
-
-
-Headers = list[Header]
-
-_OURS = frozenset((b"host", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-prefix"))
-
-
-def value_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
-    """Return the first value of a header, or an empty one."""
-    return next((value for key, value in headers if key.lower() == name), b"")
-
-
-def for_upstream(headers: Headers, address: PreviewAddress, port: int) -> Headers:
-    """Return a request's headers for the program that listens in the workspace."""
-    host = value_of(headers, b"host")
-    passed = [(key, value) for key, value in _passed(headers) if key.lower() not in _OURS]
-    passed += [
-        (b"Host", f"localhost:{port}".encode()),
-        (b"X-Forwarded-Host", host),
-        (b"X-Forwarded-Proto", b"http"),
-    ]
-    if address.base:
-        passed.append((b"X-Forwarded-Prefix", address.base.encode()))
-    if _has_body(headers):
-        passed += [header for header in headers if header[0].lower() == b"transfer-encoding"]
-    return passed + _upgrade(headers, b"Upgrade")
-
-
-def for_client(headers: Headers, address: PreviewAddress, switching: bool) -> Headers:
-    """Return an answer's headers; redirects within the preview and cookies are adapted."""
-    passed = [(key, _inside(key, value, address)) for key, value in _passed(headers)]
-    return passed + (_upgrade(headers, b"Upgrade") if switching else [])
-
-
-def _passed(headers: Headers) -> Headers:
-    """Return the headers to pass on, without a length that does not apply to a chunked body."""
-    passed = end_to_end(headers)
-    if not _has_body(headers):
-        return passed
-    return [(key, value) for key, value in passed if key.lower() != b"content-length"]
-
-
-def _has_body(headers: Headers) -> bool:
-    return bool(value_of(headers, b"transfer-encoding"))
-
-
-def _upgrade(headers: Headers, connection: bytes) -> Headers:
-    wanted = value_of(headers, b"upgrade")
-    return [(b"Upgrade", wanted), (b"Connection", connection)] if wanted else []
-
-
-def _inside(key: bytes, value: bytes, address: PreviewAddress) -> bytes:
-    base = address.base.encode()
-    match key.lower():
-        case b"location" if value.startswith(b"/") and not value.startswith(b"//"):
-            return base + value
-        case b"set-cookie":
-            return _own_cookie(base, value)
-        case _:
-            return value
-
-
-def _own_cookie(base: bytes, cookie: bytes) -> bytes:
-    """Return a cookie that is sent to this preview alone: all have one host, or hosts of one domain."""
-    kept: list[bytes] = []
-    path = b"/" if base else b""
-    for part in cookie.split(b";"):
-        name, _, value = part.strip().partition(b"=")
-        match name.strip().lower() if kept else b"":
-            case b"path":
-                path = value.strip() if value.strip().startswith(b"/") else path
-            case b"domain":
-                pass
-            case _:
-                kept.append(part.strip())
-    return b"; ".join([*kept, b"Path=" + base + path] if path else kept)
-
 
 HEAD_BYTES = 64 << 10
 READ_BYTES = 64 << 10
@@ -204,7 +85,7 @@ class ConnectionAcceptor(Protocol):
         """Register the connection while no request has come."""
         ...
 
-    def exchanging(self, workspace_id: str) -> AbstractContextManager[None]:
+    def exchanging(self, target: PreviewTarget) -> AbstractContextManager[None]:
         """Register the connection while a request is passed on; raises `PreviewRefusedError`."""
         ...
 
@@ -262,7 +143,7 @@ async def _serve_request(client: ProxySide, entry: ConnectionAcceptor, seconds: 
         return False
     try:
         address, target = await _find(request, entry)
-        with entry.exchanging(target.workspace_id):
+        with entry.exchanging(target):
             return await _pass_on(client, request, address, target, entry)
     except PreviewRefusedError as e:
         await _refuse(client, e)
@@ -311,6 +192,9 @@ async def _find(
     target = await entry.resolve(address.token)
     if address.base and value_of(request.headers, b"sec-fetch-mode") == b"navigate":
         raise PreviewRefusedError(307, browser_url(host, address))
+    if address.base and value_of(request.headers, b"service-worker"):
+        own = browser_url(host, address)
+        raise PreviewRefusedError(403, f"A service worker needs the preview's own host: {own}")
     return address, target
 
 
@@ -457,6 +341,8 @@ class PreviewServer:
         self._connections: set[asyncio.Task[None]] = set()
         self._waiting: dict[asyncio.Task[None], None] = {}
         """Connections on which no request has come yet, the oldest first."""
+        self._exchanging: dict[asyncio.Task[None], PreviewTarget] = {}
+        self._endings = 0
 
     async def start(self) -> None:
         """Listen if there are previews; a failure does not prevent the start."""
@@ -475,6 +361,16 @@ class PreviewServer:
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def end(self, workspace_id: str, port: int | None = None) -> None:
+        """End what is passed on to a preview, or to all of a workspace.
+
+        Call this after the change that refuses further requests was committed.
+        """
+        self._endings += 1
+        for task, target in self._exchanging.items():
+            if target.workspace_id == workspace_id and port in (None, target.port):
+                task.cancel()
 
     async def listen(self) -> int:
         """Listen, and return the port.
@@ -520,7 +416,7 @@ class PreviewServer:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await writer.wait_closed()
         except asyncio.CancelledError:
-            return  # the service stops, or others wait; nobody awaits this task but `close`
+            return  # the service stops, the preview ended, or others wait; nobody awaits this task but `close`
         finally:
             writer.transport.abort()
             self._connections.discard(task)
@@ -545,18 +441,21 @@ class PreviewServer:
             del self._waiting[task]
 
     @contextmanager
-    def exchanging(self, workspace_id: str) -> Generator[None]:
+    def exchanging(self, target: PreviewTarget) -> Generator[None]:
         """Register a connection that is passed on to a workspace.
 
         Raises:
             PreviewRefusedError: the workspace has too many.
         """
-        replica = f"replica {workspace_id}"
+        replica = f"replica {target.workspace_id}"
         if not self._exchanges.admit(Entrance.PREVIEW, replica):
             raise PreviewRefusedError(503, "The replica of this preview has too many connections.")
+        task = _this_task()
+        self._exchanging[task] = target
         try:
             yield
         finally:
+            del self._exchanging[task]
             self._exchanges.release(Entrance.PREVIEW, replica)
 
     async def dial(
@@ -581,10 +480,14 @@ class PreviewServer:
 
     async def resolve(self, token: str) -> PreviewTarget:
         """Return the target of a token while its workspace is active, and so owns the port."""
-        try:
-            target = await self._database.read(lambda c: find_target(c, self._home, token))
-        except StorageError as e:
-            raise PreviewRefusedError(503, "The service's database cannot be read.") from e
+        endings = -1
+        target = None
+        while endings != self._endings:  # else `end` was called after the read, and found nothing
+            endings = self._endings
+            try:
+                target = await self._database.read(lambda c: find_target(c, self._home, token))
+            except StorageError as e:
+                raise PreviewRefusedError(503, "The service's database cannot be read.") from e
         if target is None:
             raise PreviewRefusedError(404, "There is no preview at this address.")
         if target.status != WorkspaceStatus.ACTIVE:

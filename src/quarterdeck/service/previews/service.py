@@ -10,7 +10,8 @@ from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.event_rows import NewEvent
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.listeners import listens_here
-from quarterdeck.service.previews.reverse_proxy import PreviewServer, new_token, public_url
+from quarterdeck.service.previews.addresses import new_token, public_url
+from quarterdeck.service.previews.reverse_proxy import PreviewServer
 from quarterdeck.service.previews.rows import PreviewRow, add_preview, previews_of, remove_preview
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType, PreviewChanged
