@@ -1,7 +1,7 @@
 """Previews through the real service, of real programs in real sandboxes (docs/interface.md 6)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from quarterdeck.service.fleet.transitions import enter_sleeping
+from quarterdeck.service.formats import moment_text
 from quarterdeck.service.http_protocol import limits_for
 from quarterdeck.service.listeners import TcpListener, bind
 from quarterdeck.service.previews import reverse_proxy
@@ -239,6 +241,60 @@ async def test_a_protocol_can_be_switched(world: RealWorld, active: str) -> None
     writer.write_eof()
     assert await reader.read() == b""
     writer.close()
+
+
+async def switched(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the echo of a preview."""
+    _, _, host, token, _ = url.split("/")
+    reader, writer = await asyncio.open_connection(*host.split(":"))
+    head = f"GET /{token}/ws HTTP/1.1\r\nHost: {host}\r\nUpgrade: echo\r\n\r\n"
+    writer.write(head.encode() + b"one")
+    await reader.readuntil(b"\r\n\r\n<one>")
+    return reader, writer
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await reader.read() == b""
+    except ConnectionError:
+        return True
+
+
+async def close_it(world: RealWorld, id: str, port: int) -> None:
+    assert (await world.client.delete(f"/v1/replica/{id}/previews/{port}")).status_code == 200
+
+
+async def stop_it(world: RealWorld, id: str, port: int) -> None:
+    # Only the row: what ends the connection must not be the end of the program.
+    now = moment_text(world.context.clock())
+    assert await world.context.event_log.write(lambda w: enter_sleeping(w, id, now))
+
+
+async def lose_it(world: RealWorld, id: str, port: int) -> None:
+    world.context.event_log.drop(id)  # as when it was deleted
+
+
+@pytest.mark.parametrize("end", [close_it, stop_it, lose_it])
+async def test_what_is_under_way_ends_with_the_preview(
+    world: RealWorld, active: str, end: Callable[[RealWorld, str, int], Awaitable[None]]
+) -> None:
+    port, url = await serving(world, active)
+    _, other_url = await serving(world, active)
+    reader, writer = await switched(url)
+    other_reader, other_writer = await switched(other_url)
+    try:
+        await end(world, active, port)
+        assert await ended(reader)
+        if end is close_it:
+            other_writer.write(b"two")
+            assert await other_reader.readexactly(5) == b"<two>"
+        else:
+            assert await ended(other_reader)
+    finally:
+        writer.close()
+        other_writer.close()
+        await world.set_status(active, "active")
 
 
 def connected_to(port: int) -> list[str]:

@@ -196,6 +196,7 @@ class EventLog:
         self._followers = followers
         self._clock = clock
         self._observers: list[Observer] = []
+        self._at_end: list[Callable[[str], None]] = []
         self._broadcasts = Broadcasts(self.read_after, ping_seconds)
 
     async def append(
@@ -246,6 +247,10 @@ class EventLog:
         """Notify an observer of every event from now on."""
         self._observers.append(observer)
 
+    def observe_ends(self, observer: Callable[[str], None]) -> None:
+        """Notify an observer of each workspace that is dropped from now on."""
+        self._at_end.append(observer)
+
     async def read_after(self, workspace_id: str, index: int, limit: int) -> list[StoredEvent]:
         """Return the next events with a higher index, in order: up to `limit`, fewer of long ones."""
         return await self._database.read(lambda c: read_after(c, workspace_id, index, limit))
@@ -268,8 +273,10 @@ class EventLog:
         return self._broadcasts.listeners(workspace_id)
 
     def drop(self, workspace_id: str) -> None:
-        """End the streams of a deleted workspace. Call after the delete was committed."""
+        """End the streams of a deleted workspace, and what observes it. Call after the commit."""
         self._broadcasts.drop(workspace_id)
+        for observer in self._at_end:
+            observer(workspace_id)
 
     def end_streams(self) -> None:
         """End every stream, and each that is opened later, at once. Part of stopping."""

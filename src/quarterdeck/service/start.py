@@ -359,8 +359,10 @@ def build_service(
     automations = AutomationRunner(context, fleet, checks, host_apis, runner_settings)
     notifications = NotificationService(context)
     search_indexer = SearchIndexer(context)
-    for observer in (notifications.hear, automations.hear, search_indexer.hear):
+    previews = PreviewService(context)
+    for observer in (notifications.hear, automations.hear, search_indexer.hear, previews.hear):
         context.event_log.observe(observer)
+    context.event_log.observe_ends(previews.forget)
     return ServiceParts(
         context=context,
         authenticator=Authenticator(context),
@@ -372,7 +374,7 @@ def build_service(
         if (switchboard := context.switchboard)
         else None,
         file_search=FileSearch(context, fleet),
-        previews=PreviewService(context),
+        previews=previews,
         host_apis=host_apis,
         checks=checks,
         automations=automations,

@@ -1,5 +1,7 @@
 """Which ports of a workspace are previews; every change is an event."""
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy.exc import IntegrityError
@@ -7,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.event_log import LogWriter
-from quarterdeck.service.event_rows import NewEvent
+from quarterdeck.service.event_rows import NewEvent, StoredEvent
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.listeners import listens_here
 from quarterdeck.service.previews.addresses import new_token, public_url
@@ -16,6 +18,7 @@ from quarterdeck.service.previews.rows import PreviewRow, add_preview, previews_
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import EventType, PreviewChanged
 from quarterdeck.wire.previews import Preview
+from quarterdeck.wire.replicas import WorkspaceStatus
 
 MOST_PREVIEWS = 32
 """Previews that a workspace may have at a time."""
@@ -79,6 +82,23 @@ class PreviewService:
         await self._context.event_log.write(
             lambda writer: _remove(writer, workspace_id, port, base)
         )
+        self._server.end(workspace_id, port)
+
+    def hear(self, workspace_id: str, events: Sequence[StoredEvent]) -> None:
+        """End the connections to a workspace that is no longer active; an observer of the event log."""
+        if any(_has_stopped(event) for event in events):
+            self._server.end(workspace_id)
+
+    def forget(self, workspace_id: str) -> None:
+        """End the connections to a workspace that was deleted, or that another service has taken."""
+        self._server.end(workspace_id)
+
+
+def _has_stopped(event: StoredEvent) -> bool:
+    if event.type != EventType.ENGINE_STATUS_CHANGED:
+        return False
+    status = json.loads(event.payload_json).get("workspaceStatus")
+    return status is not None and status != WorkspaceStatus.ACTIVE
 
 
 def _open(writer: LogWriter, row: PreviewRow, base: int) -> None:
