@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.engine import journal as journal_module
-from quarterdeck.engine.journal import INDEX_JUMP, Journal, event, note
+from quarterdeck.engine.journal import INDEX_JUMP, EntryTooLargeError, Journal, event, note
 from quarterdeck.wire.events import EventType
 
 
@@ -225,3 +225,10 @@ def test_a_full_disk_holds_writers_back_and_loses_nothing(tmp_path: Path):
     assert "refused: The workspace cannot write to its disk: File too large" in done.stdout
     assert "Free some space or make it writable, then try again." in done.stdout
     assert "kept" in done.stdout
+
+
+def test_an_entry_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(journal_module, "ENTRY_LIMIT", 200)
+    draft(1, 100)
+    with pytest.raises(EntryTooLargeError, match="over the limit"):
+        draft(1, 200)

@@ -138,3 +138,28 @@ async def test_a_push_on_a_full_disk_says_so(bench, checkout, tmp_path, git) -> 
     with limited_files(0), pytest.raises(DiskFullError):
         await bench.driver.push(source, parts_of(pack_of()), updates)
     assert not list(bench.home.mirrors.glob(".outgoing-*"))
+
+
+@pytest.mark.parametrize(
+    ("ref", "commit", "said"),
+    [
+        ("refs/notes/x", None, "neither a branch nor a tag"),
+        ("HEAD", None, "neither a branch nor a tag"),
+        ("refs/replace/x", None, "neither a branch nor a tag"),
+        ("--force", None, "neither a branch nor a tag"),
+        ("refs/heads/a..b", None, "not a valid name"),
+        ("refs/heads/a:refs/heads/b", None, "not a valid name"),
+        ("refs/heads/a", "HEAD", "not the name of a commit"),
+        ("refs/heads/a", "--all", "not the name of a commit"),
+    ],
+)
+async def test_only_branches_and_tags_are_pushed_and_commits_by_name(
+    bench, checkout, tmp_path, git, ref: str, commit: str | None, said: str
+) -> None:
+    remote = tmp_path / "remote.git"
+    git("clone", "--quiet", "--bare", str(checkout), str(remote), at=tmp_path)
+    source = await bench.connect(remote)
+    before = git("for-each-ref", at=remote)
+    with pytest.raises(PushError, match=said):
+        await bench.driver.push(source, parts_of(pack_of()), [RefUpdate(ref, commit)])
+    assert git("for-each-ref", at=remote) == before
