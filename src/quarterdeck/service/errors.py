@@ -9,6 +9,7 @@
     |   |-- DatabaseLostError      its server cannot be reached
     |   |-- DatabaseClosedError    used after `close`
     |   |-- SealedError            a secret cannot be opened with the installation's key
+    |   |-- DamagedRecordError     a row is not valid
     |   `-- NewerDatabaseError     written by a newer version of the program
     |-- UnknownWorkspaceError events were to be appended to a deleted workspace
     `-- StartError            the service cannot start; the text says what to do
@@ -101,6 +102,10 @@ class DatabaseClosedError(StorageError):
 
 class SealedError(StorageError):
     """A secret was sealed with another key, for another row, or was changed."""
+
+
+class DamagedRecordError(StorageError):
+    """A row that a record is read from is not valid. `reason` names its id and field."""
 
 
 class NewerDatabaseError(StorageError):

@@ -9,6 +9,7 @@ Only the owner of a run's replica stops its work.
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
@@ -21,6 +22,7 @@ from quarterdeck.service.chats.rows import WAITING, MessageState, find_chat, las
 from quarterdeck.service.chats.service import interrupt_chat
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.faults import retry_until_stored
+from quarterdeck.service.db.records import readable
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.formats import moment_text
@@ -51,8 +53,8 @@ async def list_executions(
         covered = before == 0 or bool(rows)
         skips = skips_between(connection, automation["id"], since, until) if covered else []
         return ExecutionList(
-            executions=[execution_record(connection, row) for row in rows],
-            skipped=[skipped_record(row) for row in skips],
+            executions=readable(rows, partial(execution_record, connection)),
+            skipped=readable(skips, skipped_record),
             total=total,
             page=page,
             limit=limit,

@@ -1,6 +1,5 @@
 """Rows of automations, their runs and the skipped moments."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from sqlalchemy import (
 )
 
 from quarterdeck.service.checks.rows import check_of
+from quarterdeck.service.db.records import as_record, stored_json, stored_objects
 from quarterdeck.service.db.tables import (
     automation_executions,
     automation_skips,
@@ -282,18 +282,19 @@ def automation_record(context: "ServiceContext", row: RowMapping) -> Automation:
     """Return an automation with its token, its webhook's URL, and why that cannot be reached."""
     sealed = row["webhook_token_sealed"]
     token = sealed and context.vault.unseal(row["id"], sealed)
-    triggers: list[dict[str, Any]] = json.loads(row["triggers_json"])
+    triggers = stored_objects(row["triggers_json"])
     base = _base_url(context)
-    return Automation.model_validate(
+    return as_record(
+        Automation,
         {
             **{name: row[name] for name in Automation.model_fields if name in row},
             "triggers": triggers,
-            "config": json.loads(row["config_json"]),
+            "config": stored_json(row["config_json"], dict),
             "webhook_token": token,
             "webhook_signed": row["webhook_secret_sealed"] is not None,
             "webhook_url": token and base and f"{base}/v1/automations/webhook/{token}",
-            "notices": list(_notices(context, {trigger["type"] for trigger in triggers})),
-        }
+            "notices": list(_notices(context, {str(trigger.get("type")) for trigger in triggers})),
+        },
     )
 
 
@@ -329,30 +330,33 @@ def _unreachable(context: "ServiceContext") -> str | None:
 def execution_record(connection: Connection, row: RowMapping) -> Execution:
     """Return a run with its check."""
     check = check_of(connection, row["id"])
-    trigger = json.loads(row["trigger_json"])
-    return Execution.model_validate(
+    trigger = stored_json(row["trigger_json"], dict)
+    about = trigger.get("pr")
+    return as_record(
+        Execution,
         {
             **{name: row[name] for name in Execution.model_fields if name in row},
             "trigger_payload": trigger.get("payload"),
-            "head_sha": (trigger.get("pr") or {}).get("head_sha"),
-            "config": json.loads(row["config_json"]),
-            "published": json.loads(row["published_json"] or "[]"),
+            "head_sha": about.get("head_sha") if isinstance(about, dict) else None,
+            "config": stored_json(row["config_json"], dict),
+            "published": stored_json(row["published_json"] or "[]", list),
             "awaiting_approval": row["approval"] == "awaited" and row["status"] == "pending",
             "check": None if check is None else check_record(check),
-        }
+        },
     )
 
 
 def skipped_record(row: RowMapping) -> SkippedMoments:
     """Return moments of a schedule that made no run."""
-    return SkippedMoments.model_validate(dict(row))
+    return as_record(SkippedMoments, row)
 
 
 def check_record(row: RowMapping) -> CheckRun:
     """Return a check as its run shows it."""
-    return CheckRun.model_validate(
+    return as_record(
+        CheckRun,
         {
             **{name: row[name] for name in CheckRun.model_fields if name in row},
             "id": row["check_run_id"],
-        }
+        },
     )

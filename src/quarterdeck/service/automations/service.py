@@ -7,6 +7,7 @@ import json
 import re
 import secrets
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -38,6 +39,7 @@ from quarterdeck.service.checks.calls import close_checks_of_automation
 from quarterdeck.service.checks.rows import drop_settled
 from quarterdeck.service.checks.service import head_refs
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.records import readable
 from quarterdeck.service.environments.rows import find_environment
 from quarterdeck.service.environments.service import repositories_for
 from quarterdeck.service.errors import ApiError
@@ -108,7 +110,7 @@ async def list_automations(
         lambda c: page_of_automations(c, filter, (page - 1) * limit, limit)
     )
     return AutomationList(
-        automations=[automation_record(context, row) for row in rows],
+        automations=readable(rows, partial(automation_record, context)),
         total=total,
         page=page,
         limit=limit,

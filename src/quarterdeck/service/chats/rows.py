@@ -15,12 +15,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from threading import Lock
 from typing import Any, cast
 
 from pydantic_core import from_json
 from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
 
+from quarterdeck.service.db.records import as_record, readable, stored_json
 from quarterdeck.service.db.tables import chats, events, messages, workspaces
 from quarterdeck.service.event_rows import PIECEMEAL
 from quarterdeck.wire.chats import Chat, ChatSettings, QueuedMessage
@@ -92,7 +94,7 @@ def find_chat(connection: Connection, workspace_id: str, chat_id: str) -> Chat |
 def list_chats(connection: Connection, workspace_id: str) -> list[Chat]:
     """Return all chats of a workspace, oldest first."""
     rows = connection.execute(_in_order, {"in": workspace_id}).mappings()
-    return [_as_chat(row) for row in rows]
+    return readable(rows, _as_chat)
 
 
 def count_chats(connection: Connection, workspace_id: str) -> tuple[int, int]:
@@ -216,8 +218,8 @@ def _as_chat(row: RowMapping) -> Chat:
     values = dict(row)
     for name in JSON_FIELDS:
         stored = values.pop(f"{name}_json")
-        values[name] = stored and from_json(stored)
-    return Chat.model_validate(values)
+        values[name] = stored and stored_json(stored, dict)
+    return as_record(Chat, values)
 
 
 SETTINGS_LIMIT = 1 << 20
@@ -406,9 +408,8 @@ def queue_of(connection: Connection, chat_id: str) -> list[QueuedMessage]:
         .where(messages.c.chat_id == chat_id, messages.c.state.in_(WAITING))
         .order_by(messages.c.position)
     )
-    return [
-        QueuedMessage.model_validate(dict(row)) for row in connection.execute(statement).mappings()
-    ]
+    rows = connection.execute(statement).mappings()
+    return readable(rows, partial(as_record, QueuedMessage))
 
 
 def count_in(connection: Connection, chat_id: str, states: Sequence[MessageState]) -> int:

@@ -6,6 +6,7 @@ savepoint, and answered after the commit: durable when the caller continues.
 """
 
 import asyncio
+import logging
 import os
 import sqlite3
 import threading
@@ -38,9 +39,16 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from quarterdeck.local.files import PRIVATE
-from quarterdeck.service.db.faults import Outage, as_storage_error, spoils_transaction
+from quarterdeck.service.db.faults import (
+    Outage,
+    as_storage_error,
+    is_undecodable,
+    spoils_transaction,
+)
 from quarterdeck.service.db.tables import metadata
 from quarterdeck.service.errors import DatabaseClosedError, NewerDatabaseError, StorageError
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -201,15 +209,19 @@ class Writer(DatabaseWorker):
 
 
 def run_alone(connection: Connection, job: Job) -> None:
-    """Run a job in its own transaction; a second time when a connection had been lost."""
+    """Run a job in its own transaction.
+
+    A second time when a connection had been lost, or a text of a damaged file is not UTF-8.
+    """
     if not _attempt(connection, job):
         _attempt(connection, job)
 
 
 def _attempt(connection: Connection, job: Job) -> bool:
-    """Return False when the connection was lost before the commit.
+    """Return False when it is to be run again.
 
-    The connection is reopened automatically when it is used again.
+    The connection was lost before the commit, and is reopened automatically when it is used again;
+    or it reads texts that are not UTF-8 from now on.
     """
     job.error = None
     committing = False
@@ -218,10 +230,29 @@ def _attempt(connection: Connection, job: Job) -> bool:
             job.result = job.fn(connection)
             committing = True
     except DBAPIError as e:
+        if is_undecodable(e) and _read_leniently(connection):
+            return False
         job.error = as_storage_error(e)
         return committing or not e.connection_invalidated
     except BaseException as e:  # noqa: BLE001 - it belongs to who asked
         job.error = e
+    return True
+
+
+_LENIENT = partial(str, encoding="utf-8", errors="replace")
+"""Takes twice as long as the driver's own decoding, so only a damaged file is read with it."""
+
+
+def _read_leniently(connection: Connection) -> bool:
+    """Replace bytes that are not UTF-8 in what a connection reads; False when it does so already.
+
+    Otherwise one damaged text would hide every row that is read together with it.
+    """
+    raw = connection.connection.dbapi_connection
+    if not isinstance(raw, sqlite3.Connection) or raw.text_factory is _LENIENT:
+        return False
+    log.warning("The file of the service's database has a text that is not UTF-8")
+    raw.text_factory = _LENIENT
     return True
 
 

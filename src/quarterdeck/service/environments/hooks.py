@@ -9,6 +9,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.records import as_record
 from quarterdeck.service.environments.rows import (
     active_hook,
     drop_active_hook,
@@ -124,8 +125,9 @@ async def save_start_hook(
 
 def hook_record(row: RowMapping) -> EnvironmentHook:
     """Return the version for a response: the columns of the contract."""
-    return EnvironmentHook.model_validate(
-        {name: value for name, value in row.items() if name in EnvironmentHook.model_fields}
+    return as_record(
+        EnvironmentHook,
+        {name: value for name, value in row.items() if name in EnvironmentHook.model_fields},
     )
 
 

@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.sandboxes.errors import NotARepositoryError
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.records import as_record, readable, stored_json
 from quarterdeck.service.db.tables import (
     environment_files,
     environment_mcps,
@@ -100,7 +102,7 @@ class PartKind(Generic[Part]):
 
         def run(connection: Connection) -> list[Part]:
             rows = list_parts(connection, self.table, reach(connection, caller, environment))
-            return [self.read(context.vault, row) for row in rows]
+            return readable(rows, partial(self.read, context.vault))
 
         return await context.database.read(run)
 
@@ -199,7 +201,7 @@ def _read_variable(
 ) -> EnvironmentVariable:
     value = vault.unseal(row["id"], row["value_sealed"])
     columns = {name: value for name, value in row.items() if name != "value_sealed"}
-    return EnvironmentVariable.model_validate({**columns, "value": value, "suppressed": suppressed})
+    return as_record(EnvironmentVariable, {**columns, "value": value, "suppressed": suppressed})
 
 
 def _check_variable(connection: Connection, layers: Sequence[Layer], columns: Columns) -> None:
@@ -262,7 +264,11 @@ async def list_variables(
         fixed = _fixed_keys(connection, layers)
         rows = list_parts(connection, environment_variables, layers[-1].id)
         vault = context.vault
-        return [_read_variable(vault, row, suppressed=row["key"] in fixed) for row in rows]
+
+        def read(row: RowMapping) -> EnvironmentVariable:
+            return _read_variable(vault, row, suppressed=row["key"] in fixed)
+
+        return readable(rows, read)
 
     return await context.database.read(run)
 
@@ -330,7 +336,7 @@ def _check_file(connection: Connection, layers: Sequence[Layer], columns: Column
 def _read_file(vault: Vault, row: RowMapping) -> EnvironmentFile:
     content = vault.unseal(row["id"], row["content_sealed"])
     columns = {name: value for name, value in row.items() if name != "content_sealed"}
-    return EnvironmentFile.model_validate({**columns, "content": content})
+    return as_record(EnvironmentFile, {**columns, "content": content})
 
 
 FILES = PartKind(
@@ -379,7 +385,7 @@ async def change_file(
 SKILLS = PartKind(
     "skill",
     environment_skills,
-    lambda _, row: EnvironmentSkill.model_validate(dict(row)),
+    lambda _, row: as_record(EnvironmentSkill, row),
     ("slug", "source"),
     "A skill with this slug or this source is enabled already.",
 )
@@ -433,9 +439,9 @@ def _check_local(caller: Caller) -> None:
 
 
 def _read_mcp(vault: Vault, row: RowMapping) -> EnvironmentMcp:
-    config = json.loads(vault.unseal(row["id"], row["config_sealed"]))
+    config = stored_json(vault.unseal(row["id"], row["config_sealed"]), dict)
     columns = {name: value for name, value in row.items() if name != "config_sealed"}
-    return EnvironmentMcp.model_validate({**columns, "config": config})
+    return as_record(EnvironmentMcp, {**columns, "config": config})
 
 
 MCPS = PartKind(

@@ -22,6 +22,7 @@ from sqlalchemy import (
     update,
 )
 
+from quarterdeck.service.db.records import as_record, readable, stored_json
 from quarterdeck.service.db.tables import (
     environment_files,
     environment_hooks,
@@ -196,7 +197,7 @@ def list_environments(
     """Return environments of a scope (`org`, `user`, `all`), the global one first, then by name."""
     parameters = {"organization": organization_id, "user": user_id}
     rows = connection.execute(_lists[scope], parameters).mappings()
-    return [_as_environment(row) for row in rows]
+    return readable(rows, _as_environment)
 
 
 def _as_environment(row: RowMapping) -> Environment:
@@ -205,8 +206,8 @@ def _as_environment(row: RowMapping) -> Environment:
         source_value = values.pop(f"source_{field}")
         if values["source_environment_id"] is not None:
             values[field] = source_value
-    values["permission_rules"] = json.loads(values.pop("permission_rules_json") or "[]")
-    return Environment.model_validate(values)
+    values["permission_rules"] = stored_json(values.pop("permission_rules_json") or "[]", list)
+    return as_record(Environment, values)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from quarterdeck.sandboxes.port import PROCESS
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.records import as_record
 from quarterdeck.service.db.tables import environments, warm_pools, workspaces
 from quarterdeck.service.formats import moment_text, storable
 from quarterdeck.service.ownership import ALIVE
@@ -324,11 +325,12 @@ def _described(connection: Connection, place: PoolPlace, *conditions: Any) -> Wa
             count(~fresh),
         ).where(place.has(connection), workspaces.c.warm_pool_id == row["id"], _waiting)
     ).one()
-    return WarmPool.model_validate(
+    return as_record(
+        WarmPool,
         {
             **row,
             "ready_count": counts[0],
             "warming_count": counts[1],
             "stale_count": counts[2],
-        }
+        },
     )

@@ -18,6 +18,7 @@ from quarterdeck.service.caches import Remembered
 from quarterdeck.service.context import ServiceContext, parts
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.faults import log_storage_error
+from quarterdeck.service.db.records import stored_word
 from quarterdeck.service.errors import ApiError, StorageError
 from quarterdeck.service.formats import now_text
 from quarterdeck.service.identity.rows import KeyRow, find_key, store_uses
@@ -152,7 +153,9 @@ def _caller(row: KeyRow) -> Caller | None:
     if row.role is None:
         return None
     kind = CallerKind.PERSONAL_KEY
-    return Caller(row.organization_id, row.user_id, kind, MemberRole(row.role), key_id=row.id)
+    return Caller(
+        row.organization_id, row.user_id, kind, stored_word(row.role, MemberRole), key_id=row.id
+    )
 
 
 MINUTE = 60.0

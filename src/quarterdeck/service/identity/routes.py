@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from quarterdeck.service.context import Context, parts
+from quarterdeck.service.db.records import as_record
 from quarterdeck.service.description import fails
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.identity.authentication import AuthenticatorDep
@@ -235,6 +236,6 @@ async def list_organizations(context: Context, caller: CallerDep) -> Organizatio
             return organizations_of(connection, caller.user_id or "")
         name = organization_name(connection, caller.organization_id)
         organization = {"id": caller.organization_id, "name": name, "role": caller.role}
-        return [Organization.model_validate(organization)]
+        return [as_record(Organization, organization)]
 
     return OrganizationList(organizations=await context.database.read(run))

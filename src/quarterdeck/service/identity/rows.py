@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
 
+from quarterdeck.service.db.records import as_record, readable
 from quarterdeck.service.db.tables import api_keys, device_codes, members, organizations, users
 from quarterdeck.wire.account import ApiKey, Organization, User
 
@@ -24,7 +26,7 @@ def find_user(connection: Connection, user_id: str) -> User | None:
     """Return the user of an id."""
     columns = (users.c.id, users.c.email, users.c.name, users.c.created_at)
     row = connection.execute(select(*columns).where(users.c.id == user_id)).mappings().first()
-    return None if row is None else User.model_validate(dict(row))
+    return None if row is None else as_record(User, row)
 
 
 def known_user(connection: Connection, person: Person) -> tuple[str, bool] | None:
@@ -87,7 +89,8 @@ def organizations_of(connection: Connection, user_id: str) -> list[Organization]
         .where(members.c.user_id == user_id)
         .order_by(organizations.c.name, organizations.c.id)
     )
-    return [Organization.model_validate(dict(r)) for r in connection.execute(statement).mappings()]
+    rows = connection.execute(statement).mappings()
+    return readable(rows, partial(as_record, Organization))
 
 
 def organization_name(connection: Connection, organization_id: str) -> str:
@@ -184,7 +187,8 @@ def page_of_keys(
         .limit(limit)
     )
     counting = select(func.count()).select_from(api_keys).where(_within(scope))
-    keys = [ApiKey.model_validate(dict(r)) for r in connection.execute(statement).mappings()]
+    rows = connection.execute(statement).mappings()
+    keys = readable(rows, partial(as_record, ApiKey))
     return keys, connection.execute(counting).scalar_one()
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from quarterdeck.service.caches import Remembered
 from quarterdeck.service.context import provide_caller
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.records import stored_word
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import now_text
 from quarterdeck.service.identity.rows import (
@@ -165,7 +166,7 @@ class Users:
         async def look() -> MemberRole | None:
             read = self._database.read
             role = await read(lambda c: role_of(c, organization_id, user_id))
-            return None if role is None else MemberRole(role)
+            return None if role is None else stored_word(role, MemberRole)
 
         return await self._roles.get((user_id, organization_id), look)
 

@@ -13,6 +13,7 @@ from quarterdeck.sandboxes.errors import IsolationError
 from quarterdeck.service.agents.service import agents_for
 from quarterdeck.service.chats.rows import activities, activity_of, list_chats, newest_message_chat
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.records import as_record, readable
 from quarterdeck.service.environments.setup import setup_summary
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.fleet import Fleet
@@ -69,8 +70,11 @@ def _page(
     rows, total = page_of_workspaces(connection, filter, offset, limit)
     active = activities(connection, [row.id for row in rows])
     lost = _unreachable(connection, context, rows)
-    records = ({**replica_record(row), **active[row.id], **lost[row.id]} for row in rows)
-    return [Replica.model_validate(record) for record in records], total
+
+    def read(row: WorkspaceRow) -> Replica:
+        return as_record(Replica, {**replica_record(row), **active[row.id], **lost[row.id]})
+
+    return readable(rows, read), total
 
 
 def _unreachable(
@@ -127,7 +131,8 @@ def _detail(
     if row is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No replica has this id.", f"id: {workspace_id}")
     chats = list_chats(connection, row.id)
-    detail = ReplicaDetail.model_validate(
+    detail = as_record(
+        ReplicaDetail,
         {
             **replica_record(row),
             "coding_agent": row.coding_agent,
@@ -148,7 +153,7 @@ def _detail(
             "size": row.size,
             "lifecycle_policy": row.lifecycle_policy,
             "auto_stop_minutes": row.auto_stop_minutes,
-        }
+        },
     )
     setup = setup_summary(connection, row) if "environment" in include else {}
     return detail, row, setup

@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from quarterdeck.sandboxes.port import PROCESS, UncommittedCommit
 from quarterdeck.service.chats.rows import UNFINISHED, MessageState
+from quarterdeck.service.db.records import as_record, stored_objects
 from quarterdeck.service.db.tables import chats, messages, settings, workspaces
 from quarterdeck.service.db.tables import uncommitted_changes as table
 from quarterdeck.wire.chats import GoalStatus
@@ -526,7 +527,7 @@ _NUMBER = re.compile(r"/([0-9]{1,10})/?$")
 
 def replica_record(row: WorkspaceRow) -> dict[str, Any]:
     """Return the fields of `Replica`."""
-    repositories = json.loads(row.repositories_json)
+    repositories = stored_objects(row.repositories_json)
     return {
         "id": row.id,
         "name": row.name,
@@ -536,7 +537,8 @@ def replica_record(row: WorkspaceRow) -> dict[str, Any]:
         "last_activity_at": row.last_activity_at,
         "environment_id": row.environment_id,
         "repositories": [
-            {key: repository[key] for key in ("id", "name", "url")} for repository in repositories
+            {key: repository.get(key) for key in ("id", "name", "url")}
+            for repository in repositories
         ],
         "pull_requests": [
             pull for repository in seen_repositories(row) for pull in pull_requests_of(repository)
@@ -547,8 +549,8 @@ def replica_record(row: WorkspaceRow) -> dict[str, Any]:
 def seen_repositories(row: WorkspaceRow) -> list[EventRepository]:
     """Return the repositories as the engine reported them last."""
     return [
-        EventRepository.model_validate(repository)
-        for repository in json.loads(row.repository_statuses_json)
+        as_record(EventRepository, repository)
+        for repository in stored_objects(row.repository_statuses_json)
     ]
 
 

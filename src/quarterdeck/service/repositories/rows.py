@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
+from quarterdeck.service.db.records import as_record, readable
 from quarterdeck.service.db.tables import (
     repositories,
     repository_set_members,
@@ -19,6 +21,10 @@ _columns = (
     repositories.c.url,
     repositories.c.default_branch,
 )
+
+
+def _repository(row: RowMapping) -> Repository:
+    return as_record(Repository, row)
 
 
 def add_repository(
@@ -48,7 +54,7 @@ def find_repository(
         repositories.c.organization_id == organization_id, repositories.c.id == repository_id
     )
     row = connection.execute(statement).mappings().first()
-    return None if row is None else Repository.model_validate(dict(row))
+    return None if row is None else _repository(row)
 
 
 def find_by_url(connection: Connection, organization_id: str, url: str) -> Repository | None:
@@ -57,7 +63,7 @@ def find_by_url(connection: Connection, organization_id: str, url: str) -> Repos
         repositories.c.organization_id == organization_id, repositories.c.url == url
     )
     row = connection.execute(statement).mappings().first()
-    return None if row is None else Repository.model_validate(dict(row))
+    return None if row is None else _repository(row)
 
 
 def named_like(connection: Connection, part: str) -> list[tuple[str, Repository]]:
@@ -69,7 +75,7 @@ def named_like(connection: Connection, part: str) -> list[tuple[str, Repository]
         .order_by(repositories.c.organization_id, repositories.c.created_at)
     )
     rows = connection.execute(statement).mappings()
-    return [(row["organization_id"], Repository.model_validate(dict(row))) for row in rows]
+    return readable(rows, lambda row: (row["organization_id"], _repository(row)))
 
 
 def list_repositories(connection: Connection, organization_id: str) -> list[Repository]:
@@ -80,7 +86,7 @@ def list_repositories(connection: Connection, organization_id: str) -> list[Repo
         .order_by(repositories.c.name, repositories.c.created_at)
     )
     rows = connection.execute(statement).mappings()
-    return [Repository.model_validate(dict(row)) for row in rows]
+    return readable(rows, _repository)
 
 
 def needed_repositories(connection: Connection) -> set[str]:
@@ -162,7 +168,7 @@ def repositories_in_set(connection: Connection, set_id: str) -> list[Repository]
     rows = connection.execute(
         _members.where(repository_set_members.c.repository_set_id == set_id)
     ).mappings()
-    return [Repository.model_validate(dict(row)) for row in rows]
+    return readable(rows, _repository)
 
 
 def sets_with(connection: Connection, repository_id: str) -> list[str]:
@@ -198,7 +204,7 @@ def list_repository_sets(connection: Connection, organization_id: str) -> list[R
         .order_by(repository_sets.c.name)
     )
     rows = connection.execute(statement).mappings().all()
-    return [_record(connection, row) for row in rows]
+    return readable(rows, partial(_record, connection))
 
 
 def remove_repository_set(connection: Connection, set_id: str) -> None:
@@ -209,7 +215,7 @@ def remove_repository_set(connection: Connection, set_id: str) -> None:
 def _record(connection: Connection, row: RowMapping) -> RepositorySet:
     members = [repository.id for repository in repositories_in_set(connection, row["id"])]
     columns = {name: row[name] for name in ("id", "name", "created_at")}
-    return RepositorySet.model_validate({**columns, "repositories": members})
+    return as_record(RepositorySet, {**columns, "repositories": members})
 
 
 def _add_members(connection: Connection, set_id: str, repository_ids: Sequence[str]) -> None:
