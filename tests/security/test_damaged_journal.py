@@ -124,6 +124,22 @@ def test_what_is_kept(
     assert path.with_suffix(".damaged").exists() == bool(lost)
 
 
+def test_the_copy_of_a_damaged_journal_is_its_owners(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    path.write_bytes(b"\xff\n" + b"".join(small_journal()))
+    copy, elsewhere = path.with_suffix(".damaged"), tmp_path / "elsewhere"
+    elsewhere.write_text("as it was")
+    copy.symlink_to(elsewhere)
+    before = os.umask(0)
+    try:
+        opened(path)[0].close()
+    finally:
+        os.umask(before)
+    assert copy.stat().st_mode & 0o777 == 0o600 and not copy.is_symlink()
+    assert copy.read_bytes().startswith(b"\xff\n")
+    assert elsewhere.read_text() == "as it was"
+
+
 def test_the_largest_number_is_the_last_that_counts(tmp_path: Path) -> None:
     """A larger one at the end would leave none for the entries that follow."""
     path = tmp_path / FILE_NAME

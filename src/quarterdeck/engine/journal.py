@@ -36,7 +36,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -251,8 +251,7 @@ class JournalFile:
 
     def _repair(self, found: JournalLines) -> None:
         repaired = self.path.with_suffix(".repaired")
-        with self.path.open("rb") as file, repaired.open("wb") as new:
-            os.fchmod(new.fileno(), 0o600)
+        with self.path.open("rb") as file, _new_private(repaired) as new:
             for place in found.lines:
                 file.seek(place.offset)
                 new.write(file.read(place.size).rstrip(b"\n") + b"\n")
@@ -260,8 +259,17 @@ class JournalFile:
             os.fsync(new.fileno())
         if found.lost:
             logger.error("%d lines of the journal cannot be read", found.lost)
-            shutil.copyfile(self.path, self.path.with_suffix(".damaged"))
+            damaged = self.path.with_suffix(".damaged")
+            with self.path.open("rb") as file, _new_private(damaged) as copy:
+                shutil.copyfileobj(file, copy)
         repaired.replace(self.path)
+
+
+def _new_private(path: Path) -> BinaryIO:
+    """Open a new file that only its owner reads, in the place of an earlier one or of a link."""
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
 RELAXED_ENTRIES = 256
