@@ -89,7 +89,12 @@ async def test_a_damaged_automation_hides_no_other(
     callers: Callers, context: ServiceContext, column: str, value: str
 ) -> None:
     of = (await environment(callers.key)).rpartition("/")[2]
-    values: dict[str, Any] = {"environment_id": of, "prompt": "Look", "triggers": [], "coding_agent": "builtin"}
+    values: dict[str, Any] = {
+        "environment_id": of,
+        "prompt": "Look",
+        "triggers": [],
+        "coding_agent": "builtin",
+    }
     whole, damaged = [
         await made(callers.key, "/v1/automations", name=name, **values) for name in ("one", "two")
     ]

@@ -180,6 +180,19 @@ def test_a_start_on_a_full_disk(own: Installation, disk: Disk, stocked: str) -> 
     assert own.engine(id) == engine
 
 
+def test_a_start_on_a_full_disk_after_a_stop(own: Installation, disk: Disk, stocked: str) -> None:
+    """A service that has stopped leaves no log of its database, and needs room to make one."""
+    kept, deleted = own.create(stocked), own.create(stocked)
+    own.stop()
+    disk.fill()
+    own.start()
+    assert own.replica(kept)["status"] == "active"
+    assert own.ask("DELETE", f"/v1/replica/{deleted}").is_success
+    until(lambda: own.ask("GET", f"/v1/replica/{deleted}").status_code == 404, "the deletion")
+    disk.free()
+    assert own.turn(kept, block("echo after"))["stopReason"] == "end_turn"
+
+
 def test_what_is_made_on_a_full_disk(own: Installation, disk: Disk, stocked: str) -> None:
     kept = own.create(stocked)
     disk.fill_for_good()

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from sqlalchemy import RowMapping
 
-from quarterdeck.service.errors import DamagedRecordError, SealedError
+from quarterdeck.service.errors import DamagedRecordError
 from quarterdeck.wire.base import first_error
 
 log = logging.getLogger(__name__)
@@ -99,6 +99,6 @@ def readable(rows: Iterable[Row], read: Callable[[Row], Read]) -> list[Read]:
     for row in rows:
         try:
             records.append(read(row))
-        except (DamagedRecordError, SealedError) as e:
+        except DamagedRecordError as e:
             log.warning("A damaged row is left out of a list: %s", e.for_operator())
     return records
