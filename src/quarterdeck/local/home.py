@@ -70,6 +70,11 @@ class Home(NamedTuple):
         return self.service / "quarterdeck.sqlite3"
 
     @property
+    def reserve(self) -> Path:
+        """Holds some room of the disk, which is released when the disk is full."""
+        return self.service / "reserve"
+
+    @property
     def log(self) -> Path:
         """Log of a service that was started in the background."""
         return self.service / "service.log"

@@ -17,7 +17,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from quarterdeck.local.home import Home
 from quarterdeck.local.processes import (
@@ -225,14 +224,10 @@ class DiskWatch:
         )
         return most, f"The disk is full. {done} Remove files to make room."
 
-    @property
-    def _reserve(self) -> Path:
-        return self.home.service / "reserve"
-
     def _keep_reserve(self, size: int) -> None:
-        if size < LEAST_RESERVE or self._reserve.exists():
+        if size < LEAST_RESERVE or self.home.reserve.exists():
             return
-        descriptor = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self.home.reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, size)
         except OSError:
@@ -243,7 +238,7 @@ class DiskWatch:
 
     def _release_reserve(self) -> None:
         with suppress(FileNotFoundError):
-            self._reserve.unlink()
+            self.home.reserve.unlink()
             log.warning("The disk is full: the reserve of %s is released", self.home.root)
 
 

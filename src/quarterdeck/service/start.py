@@ -190,6 +190,18 @@ def _check_records(home: Home) -> None:
     )
 
 
+START_BYTES = 1 << 20
+"""Room that a start needs on the disk of its database: a stopped service leaves no log of it."""
+
+
+def _make_room(home: Home) -> None:
+    """Release the reserve of a disk that is too full for a start, so that replicas can be deleted."""
+    disk = os.statvfs(home.service)
+    if disk.f_bavail * disk.f_frsize < START_BYTES and home.reserve.exists():
+        home.reserve.unlink()
+        log.warning("The disk is full: the reserve of %s is released", home.root)
+
+
 async def _tell_unrecorded(database: Database, home: Home) -> None:
     """Log which replicas a database that was damaged, or is an older copy, does not know."""
     here = await asyncio.to_thread(_replicas_here, home)
@@ -238,6 +250,7 @@ async def open_service(
     lock = take_home(home)
     try:
         if database_url is None:
+            await asyncio.to_thread(_make_room, home)
             await asyncio.to_thread(_check_records, home)
         own = await asyncio.to_thread(home_id, home)
         database = await Database.open(database_url or sqlite_url(home.database), own)
