@@ -15,7 +15,6 @@ import logging
 import os
 import random
 import secrets
-import socket
 import subprocess
 import sys
 import tarfile
@@ -44,9 +43,7 @@ from quarterdeck.cli.schema import parse_config
 from quarterdeck.client import Client, HttpConnection
 from quarterdeck.client.stream_events import ConnectionLost, Received
 from quarterdeck.command_rules import CommandRule, PatternError, judge, suggest
-from quarterdeck.engine.errors import EngineError
 from quarterdeck.engine.journal import FILE_NAME
-from quarterdeck.engine.link import EngineLink
 from quarterdeck.plain.transcript_lines import TranscriptLines
 from quarterdeck.sandboxes.archive.packing import DamagedError, pack, unpack
 from quarterdeck.sandboxes.errors import SandboxError
@@ -66,7 +63,8 @@ from quarterdeck.tui.terminal.ghostty import GhosttyCore
 from quarterdeck.wire.events import TurnDelta, payload_of
 from quarterdeck.wire.saves import FILES_REF, WorkSave, saved_refs
 from tests.security.damage import damaged
-from tests.security.forged_engine import MOMENT, journal, line
+from tests.security.forged_engine import MOMENT
+from tests.security.fuzzed_link import LINK, read_link
 from tests.security.payloads import SEQUENCES, harm_in_text
 from tests.security.test_damaged_journal import opened, small_journal
 
@@ -77,73 +75,23 @@ SLOW = 2.0
 
 @dataclass(frozen=True)
 class Target:
-    """`read` gets each damaged sample and an empty directory; it raises what the parser must not."""
+    """`read` gets each damaged sample and an empty directory; it raises what the parser must not.
+
+    It returns how many parts of the sample were accepted, 0 for one that was refused. The last
+    `refused` samples are ones that must be refused.
+    """
 
     samples: Callable[[], list[bytes]]
-    read: Callable[[bytes, Path], None]
+    read: Callable[[bytes, Path], int]
+    refused: int = 0
 
-
-# The engine's link
-
-
-def read_link(data: bytes, _: Path) -> None:
-    asyncio.run(_read_link(data))
-
-
-async def _read_link(data: bytes) -> None:
-    hello = {"version": "1", "workspaceId": str(uuid4()), "lastIndex": 9, "bootTimeMs": 1, "pid": 2}
-    here, there = socket.socketpair()
-    there.sendall(line({"jsonrpc": "2.0", "id": 1, "result": hello}) + data)
-    there.shutdown(socket.SHUT_WR)
-    link = await EngineLink.open(*await asyncio.open_connection(sock=here), "x", after=0)
-    status = asyncio.create_task(link.status())
-    # As a service does: who reads one of them only gets nothing once the other is full.
-    frames = asyncio.create_task(_read_frames(link))
-    last = 0
-    with suppress(EngineError):
-        async for entry in link.journal():
-            assert entry.index > last
-            last = entry.index
-    await frames
-    await link.close()
-    there.close()
-    (answer,) = await asyncio.gather(status, return_exceptions=True)
-    assert not isinstance(answer, BaseException) or isinstance(answer, EngineError), answer
-
-
-async def _read_frames(link: EngineLink) -> None:
-    with suppress(EngineError):
-        async for _frame in link.terminal_frames():
-            pass
-
-
-LINK = [
-    journal(n + 1, type, **payload)
-    for n, (type, payload) in enumerate(
-        [
-            ("engine.ready", {"version": "1"}),
-            ("chat.turn.started", {"chatId": str(UUID(int=1)), "messageId": str(UUID(int=2))}),
-            ("repos.status.changed", {"repositories": []}),
-        ]
-    )
-]
-LINK += [
-    line({"jsonrpc": "2.0", "id": 2, "result": {"idleSeconds": 1.5, "chats": []}}),
-    line({"jsonrpc": "2.0", "id": 2, "error": {"code": -32000, "message": "no", "data": None}}),
-    line(
-        {
-            "jsonrpc": "2.0",
-            "method": "terminal",
-            "params": {"offset": 4, "event": {"type": "output", "data": "eA=="}},
-        }
-    ),
-]
 
 # The emulator
 
 
-def read_terminal(data: bytes, _: Path) -> None:
+def read_terminal(data: bytes, _: Path) -> int:
     core = GhosttyCore(80, 24)
+    drawn = 0
     encoder, decoder = FrameEncoder(), FrameDecoder()
     for at in range(0, max(len(data), 1), 4_001):
         core.feed(data[at : at + 4_001])
@@ -151,8 +99,10 @@ def read_terminal(data: bytes, _: Path) -> None:
         frame = decoder.decode(encoder.encode(core.state(), core.take_rows()))
         assert harm_in_text(frame.state.title) is None
         assert all(harm_in_text(run.text) is None for _, row in frame.rows for run in row)
+        drawn += len(frame.rows)
         core.take_replies()
     core.close()
+    return drawn
 
 
 TERMINAL = [
@@ -165,10 +115,12 @@ TERMINAL = [
 # config.toml
 
 
-def read_settings(data: bytes, directory: Path) -> None:
+def read_settings(data: bytes, directory: Path) -> int:
     text = data.decode(errors="replace")
+    accepted = 0
     with suppress(ConfigError):
         parse_config(text, directory / "config.toml")
+        accepted = 1
     document: Any = None
     with suppress(ValueError, RecursionError):
         document = tomllib.loads(text)
@@ -179,6 +131,7 @@ def read_settings(data: bytes, directory: Path) -> None:
             assert repr(tomllib.loads(changed)) == repr(document)
     (directory / "config.toml").write_bytes(data)
     read_cockpit_file(directory / "config.toml")
+    return accepted
 
 
 SETTINGS = [
@@ -187,7 +140,7 @@ SETTINGS = [
 url = "https://qd.example.org"
 key_command = ["pass", "qd"]
 [service]
-listen = "127.0.0.1:7433"
+requests_per_minute = 600
 max_active = 9
 new_users = "member"
 [agents.mine]
@@ -204,15 +157,15 @@ theme = "dark"
 # The client's event stream
 
 
-def read_events(data: bytes, _: Path) -> None:
-    asyncio.run(_read_events(data))
+def read_events(data: bytes, _: Path) -> int:
+    return asyncio.run(_read_events(data))
 
 
-async def _read_events(data: bytes) -> None:
+async def _read_events(data: bytes) -> int:
     """To the end of the stream, and on through what a chat shows of it."""
     head = {"Content-Type": "text/event-stream"}
     answering = httpx.MockTransport(lambda _: httpx.Response(200, headers=head, content=data))
-    transcript = Transcript()
+    transcript, accepted = Transcript(), 0
     spoken = TranscriptLines(transcript, "agent")
     async with (
         Client(HttpConnection("http://test", "qd_key", transport=answering)) as client,
@@ -222,10 +175,12 @@ async def _read_events(data: bytes) -> None:
             if isinstance(item, ConnectionLost):
                 break
             payload = payload_of(item.event) if isinstance(item, Received) else None
+            accepted += payload is not None
             if isinstance(payload, TurnDelta):
                 lines = spoken.take(transcript.append(payload.event))
                 assert not any("\x1b" in line for line in lines)
     spoken.take(transcript.prepend([]))
+    return accepted
 
 
 def sse(number: int, type: str, /, **payload: Any) -> bytes:
@@ -289,20 +244,23 @@ EVENTS = [
 # Archives
 
 
-def read_archive(data: bytes, directory: Path) -> None:
+def read_archive(data: bytes, directory: Path) -> int:
     """Damage below the compression: above it a checksum finds all."""
     outside = directory / "outside"
     outside.write_text("x")
     archive, tree = directory / "a.tar.gz", directory / "tree"
     archive.write_bytes(gzip.compress(data, 1))
+    accepted = 0
     try:
         with suppress(DamagedError, tarfile.TarError, EOFError, zlib.error, OSError):
             unpack(archive, tree)
+            accepted = 1
         assert outside.stat().st_nlink == Path("/etc/passwd").stat().st_nlink == 1
         assert outside.read_text() == "x"
         assert {path.name for path in directory.iterdir()} <= {"outside", "a.tar.gz", "tree"}
     finally:
         remove_tree(tree)
+    return accepted
 
 
 @cache
@@ -353,11 +311,12 @@ def _with_member(hostile: tuple[bytes, str, str]) -> bytes:
 # Files of variables, schedules, journals
 
 
-def read_variables(data: bytes, _: Path) -> None:
+def read_variables(data: bytes, _: Path) -> int:
     text = data.decode(errors="surrogateescape")
     lines = parse(text)
     assert [one.number for one in lines] == sorted({one.number for one in lines})
     counts_text(plan(lines, (), bound=True))
+    return len(lines)
 
 
 VARIABLES = [
@@ -365,13 +324,14 @@ VARIABLES = [
 ]
 
 
-def read_schedule(data: bytes, _: Path) -> None:
+def read_schedule(data: bytes, _: Path) -> int:
     text = data.decode(errors="replace")
-    expression, _, zone = text.partition("|")
+    expression, _bar, zone = text.partition("|")
     with suppress(ApiError):
         check_schedule(expression, zone, "trigger")
     found = coming(expression, zone, datetime(2026, 3, 29, tzinfo=UTC))
     assert all(a < b for a, b in pairwise(found.moments)), found
+    return len(found.moments)
 
 
 SCHEDULES = [
@@ -383,7 +343,7 @@ SCHEDULES = [
 ]
 
 
-def read_journal(data: bytes, directory: Path) -> None:
+def read_journal(data: bytes, directory: Path) -> int:
     """What can be read is read in order, numbering goes on above it, and it can be read again."""
     path = directory / FILE_NAME
     path.write_bytes(data)
@@ -398,13 +358,14 @@ def read_journal(data: bytes, directory: Path) -> None:
     again, repeated = opened(path)
     again.close()
     assert repeated[:-1] == entries and again.lost == 0
+    return len(entries)
 
 
-def read_save(data: bytes, _: Path) -> None:
-    asyncio.run(_read_save(data))
+def read_save(data: bytes, _: Path) -> int:
+    return asyncio.run(_read_save(data))
 
 
-async def _read_save(data: bytes) -> None:
+async def _read_save(data: bytes) -> int:
     """What follows the header arrives whole, and a header that is stored names refs of its own only."""
 
     async def parts() -> AsyncGenerator[bytes]:
@@ -419,6 +380,8 @@ async def _read_save(data: bytes) -> None:
         require_own_refs(work, [SAVED_REPOSITORY])
         assert "\0" not in "".join(work.refs)
         assert all(len(object) == 40 and object.isascii() for object in work.refs.values())
+        return 1
+    return 0
 
 
 SAVED_REPOSITORY = "0f1e7a34-8d4d-4d59-9d0a-3f8e6a1f7c11"
@@ -435,13 +398,14 @@ SAVED = WorkSave(
 )
 
 
-def read_command(data: bytes, _: Path) -> None:
+def read_command(data: bytes, _: Path) -> int:
     text = data.decode(errors="replace")
     judgement = judge(text, [CommandRule(True, "git status *"), CommandRule(False, "git push")])
     assert not judgement.doubtful or not judgement.rules
     suggest(text)
     with suppress(PatternError):
         CommandRule(True, text)
+    return not judgement.doubtful
 
 
 COMMANDS = [
@@ -460,12 +424,14 @@ SAVES = [
 # Images of chats and files
 
 
-def read_image(data: bytes, _: Path) -> None:
+def read_image(data: bytes, _: Path) -> int:
     """Any bytes have a size or none, and are decoded or refused in a sentence."""
     dimensions(base64.b64encode(data).decode())
     with suppress(NotShownError):
         pixels = decoded(data).pixels
         assert pixels.mode == "RGB" and max(pixels.size) <= LONGEST_SIDE
+        return 1
+    return 0
 
 
 def images() -> list[bytes]:
@@ -484,9 +450,9 @@ TARGETS = {
     "emulator": Target(lambda: TERMINAL, read_terminal),
     "configuration": Target(lambda: SETTINGS, read_settings),
     "event stream": Target(lambda: EVENTS, read_events),
-    "archive": Target(archives, read_archive),
+    "archive": Target(archives, read_archive, len(HOSTILE)),
     "variables": Target(lambda: VARIABLES, read_variables),
-    "schedule": Target(lambda: SCHEDULES, read_schedule),
+    "schedule": Target(lambda: SCHEDULES, read_schedule, 1),
     "journal": Target(lambda: [b"".join(small_journal())], read_journal),
     "save": Target(lambda: SAVES, read_save),
     "image": Target(images, read_image),
@@ -530,6 +496,17 @@ def run(name: str, directory: Path, begin: Callable[[int], object] = lambda seed
         seed += 1
     logging.disable(logging.NOTSET)
     return seed - FIRST
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_inputs_get_through_the_parser(name: str, tmp_path: Path) -> None:
+    """What is refused at once tests nothing behind that: samples pass, and some damaged ones."""
+    target = TARGETS[name]
+    samples = target.samples()
+    accepted = [bool(target.read(sample, tmp_path)) for sample in samples]
+    assert accepted == [True] * (len(samples) - target.refused) + [False] * target.refused
+    after = range(len(samples) + 1, len(samples) + 401)
+    assert any(target.read(data_of(samples, seed), tmp_path) for seed in after)
 
 
 @pytest.mark.long
