@@ -3,12 +3,13 @@
     python .ci/sbom.py LOCK DIRECTORY
 
 Run in an environment that has the packages of the lock: it knows their licences, and which of them
-quarterdeck itself needs.
+quarterdeck itself needs, with any of its extras.
 """
 
 import json
 import re
 import sys
+from collections.abc import Iterable
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)")
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+LICENCE_FILE = re.compile(r"(?i)(licen[cs]e|copying)")
 CLASSIFIER = "License :: OSI Approved :: "
 
 
@@ -40,17 +42,17 @@ def installed(name: str) -> Distribution | None:
         return None
 
 
-def needed(name: str, extras: frozenset[str], seen: set[str]) -> set[str]:
-    """Return all packages that a package needs, itself included."""
+def needed(name: str, extras: Iterable[str], seen: set[tuple[str, str]]) -> set[str]:
+    """Return all packages that a package needs with some extras, itself included."""
+    name = canonicalize_name(name)
     package = installed(name)
-    seen.add(canonicalize_name(name))
-    for text in (package.requires if package else None) or ():
-        requirement = Requirement(text)
-        marker = requirement.marker
-        wanted = marker is None or any(marker.evaluate({"extra": e}) for e in (*extras, ""))
-        if wanted and canonicalize_name(requirement.name) not in seen:
-            needed(requirement.name, frozenset(requirement.extras), seen)
-    return seen
+    for extra in {"", *extras} - {extra for one, extra in seen if one == name}:
+        seen.add((name, extra))
+        for text in (package.requires if package else None) or ():
+            requirement = Requirement(text)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                needed(requirement.name, requirement.extras, seen)
+    return {name for name, _ in seen}
 
 
 def licence(name: str) -> str:
@@ -63,13 +65,29 @@ def licence(name: str) -> str:
         c.removeprefix(CLASSIFIER) for c in data.get_all("Classifier") or () if CLASSIFIER in c
     ]
     stated = (data.get("License") or "").strip().splitlines()
-    return data.get("License-Expression") or " / ".join(classified) or (stated or ["not stated"])[0]
+    return (
+        data.get("License-Expression")
+        or " / ".join(classified)
+        or next(iter(stated), None)
+        or title(package)
+        or "not stated"
+    )
+
+
+def title(package: Distribution) -> str | None:
+    """Return the first line of a package's licence file, which says what it is."""
+    for file in package.files or ():
+        if LICENCE_FILE.match(file.name) and ".dist-info" in str(file):
+            lines = map(str.strip, file.read_text().splitlines())
+            return next(filter(None, lines), None)
+    return None
 
 
 def main(lock: Path, directory: Path) -> None:
     """Write both files."""
     version = distribution("quarterdeck").version
-    own = needed("quarterdeck", frozenset(("postgresql",)), set()) - {"quarterdeck"}
+    extras = distribution("quarterdeck").metadata.get_all("Provides-Extra") or ()
+    own = needed("quarterdeck", extras, set()) - {"quarterdeck"}
     components = [
         {
             "type": "library",

@@ -58,5 +58,12 @@ def test_the_list_of_parts_comes_from_the_lock(tmp_path: Path) -> None:
     assert parts.keys() == pinned().keys()
     assert (parts["textual"]["scope"], parts["pytest"]["scope"]) == ("required", "excluded")
     assert all(part["hashes"] for part in parts.values())
+    needed = {name for name, part in parts.items() if part["scope"] == "required"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for text in chain(project["dependencies"], *project["optional-dependencies"].values()):
+        assert canonicalize_name(Requirement(text).name) in needed, text
+    assert {"aiohttp", "psycopg-binary"} <= needed  # of aiodocker, and of an extra of psycopg
     text = licences.read_text()
+    assert {line.partition(" ")[0] for line in text.splitlines()} == needed
+    assert ": not stated" not in text
     assert "textual 8.2.8: MIT" in text and "\nruff" not in text
