@@ -5,7 +5,6 @@ import json
 import pytest
 
 from quarterdeck.cli.output import json_text, print_table, safe_line, safe_text
-from quarterdeck.cli.replica.terminal import without_queries
 from quarterdeck.wire.account import Health
 
 HOSTILE = "a\x1b]0;t\x07\x1b[2Jb\x9b31mc\u202ed\x08\x7f"
@@ -35,40 +34,3 @@ def test_a_table_keeps_its_columns_whatever_is_in_it(capsys):
     print_table(["NAME", "ID"], [["a\nb\x1b[2J", "1"], ["longer-name", "2"]])
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["NAME         ID", "a b          1", "longer-name  2"]
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        b"\x1b[c",
-        b"\x1b[>c",
-        b"\x1b[6n",
-        b"\x1b[?6n",
-        b"\x1b[?2026$p",
-        b"\x1b[?u",
-        b"\x1b[>0q",
-        b"\x1b[14t",
-        b"\x1b[?4m",
-        b"\x1b]11;?\x07",
-        b"\x1b]10;?\x1b\\",
-        b"\x1bP+q544e\x1b\\",
-    ],
-)
-def test_questions_to_the_terminal_are_not_asked_again(question):
-    assert without_queries(b"a" + question + b"b") == b"ab"
-
-
-@pytest.mark.parametrize(
-    "drawing",
-    [
-        b"\x1b[31m",
-        b"\x1b[2J",
-        b"\x1b[5;6H",
-        b"\x1b[?25l",
-        b"\x1b]2;title\x07",
-        b"\x1b[u",
-        b"\x1b[4m",
-    ],
-)
-def test_drawing_stays(drawing):
-    assert without_queries(b"a" + drawing + b"b") == b"a" + drawing + b"b"

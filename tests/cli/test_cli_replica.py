@@ -342,6 +342,29 @@ def test_attach_is_a_real_terminal_and_gives_the_tty_back(deck, tmp_path):
 
 
 @pytest.mark.long
+def test_attach_passes_on_nothing_but_drawing(deck, tmp_path):
+    hostile = (
+        "\\033]52;c;QQ==\\a\\033P+q544e\\033\\\\\\033_Gi=1\\033\\\\\\033[5i\\033[3J\\033]0;t\\a"
+    )
+    with attach(deck, tmp_path, "--new", "--json") as program:
+        program.wait_for("Ctrl+] detaches")
+        program.type(f"clear; printf '{hostile}\\033[1mbo''ld'; cat\r")
+        program.wait_for("bold")
+        program.type("\x1d")
+        program.wait_for("over")
+    session = re.search(rb'"session": "([0-9a-f-]{36})"', bytes(program.raw))
+    assert session is not None
+    with attach(deck, tmp_path, "--session", session[1].decode()) as again:  # what is replayed
+        again.wait_for("bold")
+        again.type("\x1d")
+        again.wait_for("over")
+    for raw in (bytes(program.raw), bytes(again.raw)):
+        assert b"\x1b[1mbold" in raw
+        for sequence in (b"\x1b]52", b"\x1bP", b"\x1b_", b"\x1b[5i", b"\x1b[3J", b"\x1b]0"):
+            assert sequence not in raw
+
+
+@pytest.mark.long
 def test_attach_restores_the_tty_when_it_is_ended(deck, tmp_path):
     with attach(deck, tmp_path, "--new") as program:
         program.wait_for("Ctrl+] detaches")

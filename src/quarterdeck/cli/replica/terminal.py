@@ -3,7 +3,6 @@
 import asyncio
 import codecs
 import os
-import re
 import shlex
 import signal
 import sys
@@ -20,6 +19,7 @@ from quarterdeck.cli.errors import FailedError, UsageError
 from quarterdeck.cli.lookup import begins_id, with_replica
 from quarterdeck.cli.options import Common, common_options, replica_argument
 from quarterdeck.cli.output import print_json, print_message, print_safe
+from quarterdeck.cli.replica.terminal_filter import RESET, TerminalFilter
 from quarterdeck.wire.terminals import (
     DEFAULT_TIMEOUT_SECONDS,
     MAX_COLS,
@@ -89,38 +89,6 @@ def _check_status(result: ExecResponse, timeout: int) -> None:
         raise FailedError(f"exit status {result.exit_code}")
 
 
-_RESET = (
-    b"\x1b7"  # leaving a screen that was not entered moves the cursor to its last saved position
-    b"\x1b[<u"  # its own keyboard protocol
-    b"\x1b[>4;0m"  # modified keys
-    b"\x1b[?1000;1002;1003;1004;1005;1006;1015;2004;2026;2031l"  # mouse, focus, paste, sync
-    b"\x1b[?1049l"  # alternate screen
-    b"\x1b[?1l\x1b>"  # cursor and number keys
-    b"\x1b7\x1b[r\x1b8"  # scroll region, which moves the cursor
-    b"\x1b(B\x0f"  # character set
-    b"\x1b[?7;25h\x1b[0 q\x1b[0m"  # wrapping, cursor, colors
-)
-"""Resets modes that a program in the session may have set."""
-
-_QUERIES = re.compile(
-    rb"\x1b\[[>=?]?[0-9;]*c"  # device attributes
-    rb"|\x1b\[\??[0-9;]*n"  # cursor position, device status
-    rb"|\x1b\[\??[0-9;]*\$p"  # mode
-    rb"|\x1b\[\?[0-9;]*m"  # key modifiers
-    rb"|\x1b\[\?u|\x1b\[>[0-9]*q|\x1b\[1[1-9]t"  # key protocol, version, sizes
-    rb"|\x1b\][0-9;]*;\?[^\x07\x1b]*(?:\x07|\x1b\\)"  # colors
-    rb"|\x1bP[+$]q[^\x1b]*\x1b\\"  # capabilities, settings
-)
-
-
-def without_queries(replay: bytes) -> bytes:
-    """Return replayed output without its terminal queries.
-
-    Answers to a repeated query would be typed into the running program.
-    """
-    return _QUERIES.sub(b"", replay)
-
-
 @contextmanager
 def raw_terminal() -> Generator[None]:
     """Switch the terminal to raw mode for the block and restore it afterwards.
@@ -134,7 +102,7 @@ def raw_terminal() -> Generator[None]:
     try:
         yield
     finally:
-        write_all(sink, _RESET + b"\r\n")
+        write_all(sink, RESET + b"\r\n")
         termios.tcsetattr(source, termios.TCSAFLUSH, before)
 
 
@@ -177,6 +145,7 @@ class AttachedTerminal:
         self._resized.set()
         self._over: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._filter = TerminalFilter(answers=True)
 
     async def run(self) -> int | None:
         """Run until the shell ends.
@@ -242,9 +211,12 @@ class AttachedTerminal:
     def _bytes_of(self, event: TerminalEvent, data: bytes) -> bytes:
         match event:
             case TerminalReplay():
-                return self._cleared() + without_queries(data)
+                self._filter = TerminalFilter(answers=False)
+                drawn = self._filter.filter(data)
+                self._filter.answers = True
+                return self._cleared() + drawn
             case TerminalOutput():
-                return data
+                return self._filter.filter(data)
             case TerminalExit(exit_code=status):
                 self._end(status)
             case _:
@@ -283,6 +255,7 @@ class AttachedTerminal:
             keys = os.read(source, 65_536)
         except OSError:
             keys = b""
+        self._filter.note_input()
         before, detached = _until_detach(keys)
         if before and keyboard.fault is None:
             keyboard.type(self._decoder.decode(before))
@@ -333,7 +306,8 @@ def _title(text: str) -> bytes:
 def attach(common: Common, replica: str, session: str | None, new: bool) -> None:
     """Attach to a terminal in the sandbox; Ctrl+] detaches, the session keeps running.
 
-    Default: the first running session, or a new one.
+    Default: the first running session, or a new one. Programs in the session can draw, but not set
+    the clipboard or the title, or show images.
     """
     if session and new:
         raise UsageError("Give one of --session and --new.")
