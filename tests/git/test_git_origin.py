@@ -82,6 +82,36 @@ def test_the_own_branch_is_pushed_without_a_question(open_shop: Open, remote: Pa
 
 
 @pytest.mark.long
+def test_branches_of_a_replica_whose_name_leads_below_anothers_are_its_own(
+    git_deck: Installation, remote: Path, require_tool: Callable[[str], str]
+) -> None:
+    require_tool("bwrap")
+    environment = git_deck.environment_with(git_deck.connect(str(remote)), push="own_branch")
+    outer = Shop(git_deck, remote, git_deck.create(environment, name="own"))
+    inner = Shop(git_deck, remote, git_deck.create(environment, name="own/inner"))
+    try:
+        inner.run("git commit -q --allow-empty -m Inner; git push -q origin HEAD")
+        before = git(remote, "for-each-ref")
+        outer.run("git commit -q --allow-empty -m Outer")
+        theirs = "refs/heads/qd/own"
+        for pushed in (f"+HEAD:{theirs}/inner", f":{theirs}/inner", f"HEAD:{theirs}/Inner/2"):
+            status, said = tried(outer, f"git push origin {pushed}")
+            assert status == 1 and "Only the replica's own branch may be pushed" in said, said
+        assert git(remote, "for-each-ref") == before
+        outer.run("git push -q origin HEAD:refs/heads/qd/own/innermost")
+        twin = Shop(git_deck, remote, git_deck.create(environment, name="own/inner."))
+        try:
+            status, said = tried(twin, "git push origin +HEAD:refs/heads/qd/own/inner")
+            assert status == 1 and "Only the replica's own branch may be pushed" in said, said
+        finally:
+            git_deck.delete(twin.id)
+    finally:
+        for shop in (inner, outer):
+            git_deck.delete(shop.id)
+    assert git(remote, "log", "-1", "--format=%s", "qd/own/inner") == "Inner"
+
+
+@pytest.mark.long
 def test_nothing_may_be_pushed_by_the_policy_never(open_shop: Open, remote: Path) -> None:
     shop = open_shop(str(remote), push="never")
     before = git(remote, "for-each-ref")

@@ -4,6 +4,7 @@ import pytest
 
 from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.service.git.origin import push_question
+from quarterdeck.service.git.own_branches import OwnBranches
 from quarterdeck.wire.git import OriginUpdate
 
 SHOP = RepositorySource("1", "shop", "/shop", "main")
@@ -45,5 +46,27 @@ OWN = [f"qd/fix/{number}" for number in range(40)]
 def test_what_is_lost_and_what_is_not_the_replicas_comes_first(
     updates: list[OriginUpdate], asked: str
 ) -> None:
-    question = push_question(SHOP, updates, "qd/fix")
+    question = push_question(SHOP, updates, OwnBranches.of("qd/fix", []))
     assert question == f"{asked} at the source of shop, with your credentials?"
+
+
+@pytest.mark.parametrize(
+    ("branch", "own"),
+    [
+        ("qd/fix", True),
+        ("qd/fix/2", True),
+        ("qd/fix/deeper", True),
+        ("qd/fix/deep", False),
+        ("qd/fix/deep/2", False),
+        ("qd/fix/Deep/2", False),
+        ("qd/fixed", False),
+        ("qd/FIX", False),
+        ("qd", False),
+        ("main", False),
+    ],
+)
+def test_a_branch_below_another_replicas_is_that_ones(branch: str, own: bool) -> None:
+    others = ["qd/fix/Deep", "qd/other", "qd/fix", "qd/fixed"]
+    assert OwnBranches.of("qd/fix", others).has(f"refs/heads/{branch}") is own
+    assert not OwnBranches.of("qd/fix", others).has(f"refs/tags/{branch}")
+    assert not OwnBranches(None).has(f"refs/heads/{branch}")

@@ -28,7 +28,8 @@ from quarterdeck.service.git.operations import (
     StartedStream,
     pushed_text,
 )
-from quarterdeck.service.replicas.rows import WorkspaceRow, branch_of, change_workspace
+from quarterdeck.service.git.own_branches import OwnBranches, own_branches
+from quarterdeck.service.replicas.rows import WorkspaceRow, change_workspace
 from quarterdeck.wire.engine import AskOption, AskPerson
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.git import OriginPushed, OriginUpdate, PushOrigin, SourceRefs
@@ -112,10 +113,11 @@ class RepositoryOrigin:
         """
         source = await self._operations.source(repository)
         policy = await self._policy()
-        others = [one for one in body.updates if not _is_own(one, branch_of(self._row.name))]
+        own = await self._context.database.read(lambda c: own_branches(c, self._row))
+        others = [one for one in body.updates if not own.has(one.ref)]
         _refuse(policy, others)
         if policy is PushPolicy.ASK:
-            question = push_question(source, body.updates, branch_of(self._row.name))
+            question = push_question(source, body.updates, own)
             await self._ask_person(question, body.chat_id, own=not others)
         updates = [RefUpdate(one.ref, one.commit, one.force, one.known) for one in body.updates]
         async with self._fleet.of(self._row.id).pushes:
@@ -185,11 +187,6 @@ def _pull_requests(body: bytes) -> list[str]:
     return sorted(names)[:_MOST_PULL_REQUESTS]
 
 
-def _is_own(update: OriginUpdate, branch: str) -> bool:
-    """Return whether it is the replica's branch, or one below it."""
-    return update.ref == HEADS + branch or update.ref.startswith(f"{HEADS}{branch}/")
-
-
 def _refuse(policy: PushPolicy, others: Sequence[OriginUpdate]) -> None:
     """Refuse a push that the policy does not allow.
 
@@ -220,20 +217,18 @@ def _refuse(policy: PushPolicy, others: Sequence[OriginUpdate]) -> None:
         )
 
 
-def push_question(source: RepositorySource, updates: Sequence[OriginUpdate], branch: str) -> str:
-    """Return the question about a push: what is lost by it first, and the replica's own branch last.
-
-    Args:
-        branch: the replica's own.
-    """
+def push_question(
+    source: RepositorySource, updates: Sequence[OriginUpdate], own: OwnBranches
+) -> str:
+    """Return the question about a push: what is lost by it first, and the replica's own branches last."""
     default = HEADS + source.default_branch
-    ordered = sorted(updates, key=lambda one: (one.ref != default, _is_own(one, branch)))
+    ordered = sorted(updates, key=lambda one: (one.ref != default, own.has(one.ref)))
     removed = [one for one in ordered if one.commit is None]
     forced = [one for one in ordered if one.commit is not None and one.force]
     plain = [one for one in ordered if one.commit is not None and not one.force]
     parts: list[str] = []
     for verb, some in (("remove", removed), ("overwrite", forced), ("push", plain)):
-        others = sum(not _is_own(one, branch) for one in some)
+        others = sum(not own.has(one.ref) for one in some)
         if some:
             parts.append(f"{verb} {_names(some, min(max(_SHOWN, others), _SHOWN_OTHERS), default)}")
     text = ", ".join(parts)
