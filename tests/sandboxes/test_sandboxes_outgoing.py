@@ -1,8 +1,10 @@
 """Packs that an agent could craft to fill memory, the disk or the time of whoever unpacks them."""
 
+import asyncio
 import hashlib
 import os
 import struct
+import subprocess
 import zlib
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
@@ -163,3 +165,39 @@ async def test_only_branches_and_tags_are_pushed_and_commits_by_name(
     with pytest.raises(PushError, match=said):
         await bench.driver.push(source, parts_of(pack_of()), [RefUpdate(ref, commit)])
     assert git("for-each-ref", at=remote) == before
+
+
+async def test_no_work_tree_follows_a_push_even_if_its_repository_asks_for_that(
+    bench, checkout, tmp_path, git
+) -> None:
+    """Its filters would run. In a rebase git lists no branch, and yet updates the work tree."""
+    remote = tmp_path / "remote"
+    git("clone", "--quiet", str(checkout), str(remote), at=tmp_path)
+    source = await bench.connect(remote)
+    branch = git("branch", "--show-current", at=remote)
+    before = git("rev-parse", "HEAD", at=remote)
+    git("checkout", "--quiet", "--detach", at=remote)
+    (remote / ".git/rebase-merge").mkdir()
+    (remote / ".git/rebase-merge/head-name").write_text(f"refs/heads/{branch}\n")
+    (remote / ".git/info/attributes").write_text("* filter=theirs\n")
+    git("config", "filter.theirs.smudge", f"touch {tmp_path}/ran; cat", at=remote)
+    git("config", "receive.denyCurrentBranch", "updateInstead", at=remote)
+    (checkout / "more").write_text("more\n")
+    git("add", "more", at=checkout)
+    git("commit", "--quiet", "-m", "More", at=checkout)
+    commit = git("rev-parse", "HEAD", at=checkout)
+    process = await asyncio.to_thread(
+        subprocess.run,
+        ("git", "pack-objects", "--revs", "--stdout"),
+        cwd=checkout,
+        input=commit.encode(),
+        capture_output=True,
+        check=True,
+    )
+    packed = process.stdout
+    with pytest.raises(PushError, match="refused the push"):
+        updates = [RefUpdate(f"refs/heads/{branch}", commit)]
+        await bench.driver.push(source, parts_of(packed), updates)
+    assert not (tmp_path / "ran").exists()
+    assert git("rev-parse", branch, at=remote) == before
+    assert not (remote / "more").exists()

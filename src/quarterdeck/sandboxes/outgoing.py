@@ -39,6 +39,12 @@ _PUSH = (
     *("-c", "push.gpgSign=false", "push", "--porcelain", "--no-verify", "--atomic"),
     *("--no-follow-tags", "--recurse-submodules=no"),
 )
+_RECEIVE = (
+    # Work trees stay as they are, also those that `worktree list` shows without their branch, such
+    # as during a rebase. Maintenance is the user's. Both run what the configuration names.
+    *("-c", "receive.denyCurrentBranch=refuse", "-c", "receive.autoGC=false"),
+)
+"""Settings of a repository on this machine while it is pushed to."""
 _UNREACHABLE = re.compile(
     "Connection refused|Connection timed out|Could not resolve|Failed to connect|Couldn't connect"
     "|Network is unreachable|No route to host"
@@ -153,7 +159,8 @@ class OutgoingPushes:
             refspecs.append(f"{update.commit or ''}:{update.ref}")
         if await asyncio.to_thread(local_path, source.url) is not None:
             # Programs of a repository on this machine are only for the user's work in it.
-            options.append(f"--receive-pack=git {shlex.join(NOTHING_RUN)} receive-pack")
+            settings = (*NOTHING_RUN, *_RECEIVE)
+            options.append(f"--receive-pack=git {shlex.join(settings)} receive-pack")
         git: GitRunner = self.mirrors.git
         try:
             address, reach = await self.mirrors.origin(source)
