@@ -110,6 +110,22 @@ async def test_files_of_a_name_are_found_among_similar_ones(reader: Trees, sourc
     assert not await reader.find(f"file://{source}/.git", "ILL.md")
 
 
+async def test_a_source_cannot_have_git_write_more_than_its_files(
+    reader: Trees, source: Path
+) -> None:
+    """A place of a file that git fills in would be a thousand times as long."""
+    filled = "$Format:%<(16000)%h$\n" * 1000
+    (source / "review/SKILL.md").write_text(filled)
+    (source / ".gitattributes").write_text("SKILL.md export-subst\n")
+    git(source, "add", ".")
+    git(source, "commit", "-q", "-m", "attributes")
+    url = f"file://{source}/.git"
+    (found,) = await reader.find(url, "SKILL.md")
+    assert len(found.content) == len(filled)
+    files = {one.path: one.content for one in await reader.read(url, "review")}
+    assert files["SKILL.md"] == filled.encode()
+
+
 def test_a_list_of_files_is_read_as_far_as_files_are_taken() -> None:
     listed = "100644 blob 1234 1\tf\0" * (trees.MOST_FILES + 100)
     records = trees._named(listed, "f")

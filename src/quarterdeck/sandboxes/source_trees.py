@@ -106,7 +106,8 @@ class Trees:
             # In a thread: a hostile source has millions of files.
             if not await asyncio.to_thread(_check, _named(listed, name), _Bounds(source.name)):
                 return []
-            archive = ("archive", "--format=tar", commit, "--", pattern)
+            # Of a tree, not a commit: its attributes could let git fill in any length of text.
+            archive = ("archive", "--format=tar", f"{commit}^{{tree}}", "--", pattern)
             packed = await git.run(*archive, directory=mirror)
         except SourceGitError as e:
             raise SandboxError(f"{source.name} could not be read.", str(e)) from e
