@@ -28,9 +28,14 @@ from quarterdeck.service.http_client import open_client
 from quarterdeck.service.identity.tokens import KeySet
 from quarterdeck.service.notifications import confinement, notifier
 from quarterdeck.service.notifications.notifier import Notice, is_target, send
-from quarterdeck.service.notifications.rows import NotificationTarget
-from quarterdeck.service.notifications.sender import NotificationService, SenderSettings
+from quarterdeck.service.notifications.rows import NotificationTarget, WebhookDelivery
+from quarterdeck.service.notifications.sender import (
+    NotificationService,
+    SenderSettings,
+    WebhookSender,
+)
 from quarterdeck.service.notifications.targets import PRIVATE, open_guarded_client
+from quarterdeck.service.vault import webhook_place
 from quarterdeck.wire.json_size import VALUES_LIMIT
 from tests.fleet.conftest import World
 from tests.service.people import bearing, key_of, settle
@@ -84,6 +89,48 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     return known
+
+
+ODD_HOSTS = ("xn--", "xn--a", "a.xn--", "xn--i-7iq.invalid", "a" * 64, "a..b", "%", "*.a", "a$b")
+"""A URL may have each of them; some are refused by one library, and some by another."""
+
+
+@pytest.mark.parametrize("host", ODD_HOSTS)
+async def test_a_call_to_an_odd_host_fails_like_any_other(world: World, host: str) -> None:
+    for scheme in ("http", "https"):
+        sender = WebhookSender(world.context, SenderSettings())
+        url = f"{scheme}://{host}/"
+        place = webhook_place("organization")
+        delivery = WebhookDelivery(
+            *("1", "organization", None, None),
+            *(world.context.vault.seal(place, url), "{}", 0, "", ""),
+        )
+        assert await sender._call(delivery) is not None
+        await sender._end()
+
+
+async def test_a_host_with_letters_beyond_ascii_is_called_by_its_own_name(
+    listener: Listener, names: dict[str, str]
+) -> None:
+    # Decoded and encoded again by the rules of the system it would be `fass.invalid`.
+    names["xn--fa-hia.invalid"] = "127.0.0.1"
+    async with open_guarded_client(5.0) as client:
+        url = f"http://xn--fa-hia.invalid:{listener.port}/"
+        assert (await client.post(url, extensions={PRIVATE: True})).status_code == 200
+    assert f"host: xn--fa-hia.invalid:{listener.port}" in listener.requests[0].lower()
+
+
+async def test_a_library_that_fails_ends_only_its_own_notification(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(url: str, *_: object) -> bool:
+        raise KeyError("hush-4711")
+
+    owner = notifier.Notifier(world.context, fail)
+    url = world.context.vault.seal("1", "json://hush-4711/")
+    target = NotificationTarget("1", "user", url, "")
+    assert not await owner.try_target("a", target, NOTICE)
+    assert "KeyError" in caplog.text and "hush" not in caplog.text
 
 
 async def test_the_client_connects_only_to_what_it_judged(

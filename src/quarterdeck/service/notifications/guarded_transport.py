@@ -45,7 +45,9 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         Raises:
             httpx.ConnectError: no address may be reached, or none can be.
         """
-        host, url = request.url.host, request.url
+        # As it is written: `host` decodes letters beyond ASCII, and another name may come of it when
+        # they are encoded again.
+        host, url = request.url.raw_host.decode("ascii"), request.url
         port = url.port or (443 if url.scheme == "https" else 80)
         private = bool(request.extensions.get(PRIVATE))
         proxy = None if _is_here(host) or proxy_bypass(host) else self._proxies.get(url.scheme)

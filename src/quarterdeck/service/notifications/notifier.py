@@ -312,6 +312,10 @@ class Notifier:
         except StorageError as e:
             log.warning("A notification cannot be sent: %s", e)
             return False
+        except Exception as e:  # noqa: BLE001 - the library has a hundred services, made by many people
+            # Without its text, which may contain the URL.
+            log.warning("A notification failed: %s", type(e).__name__)
+            return False
         if not accepted:
             log.warning("A notification to %s was not accepted", service_of(url))
         return accepted

@@ -254,7 +254,8 @@ class WebhookSender:
                 return None if answer.is_success else f"it answered {answer.status_code}"
         except TimeoutError:
             return "it did not answer in time"
-        except (httpx.HTTPError, httpx.InvalidURL) as e:
+        # ValueError: a host's name that the library cannot decode.
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as e:
             return type(e).__name__
 
     def _open(self) -> "httpx.AsyncClient":
