@@ -16,6 +16,7 @@ from _pytest.mark import ParameterSet
 
 from quarterdeck.engine.git_operations import CheckoutOperations
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes import saves as saves_module
 from quarterdeck.sandboxes.errors import SandboxError, SaveRepairedError
 from quarterdeck.sandboxes.git import GitRunner
 from quarterdeck.sandboxes.layout import places_of
@@ -112,6 +113,23 @@ async def test_only_what_is_new_is_sent(replica: Replica) -> None:
     assert work.heads == {replica.source.id: "refs/heads/mine"}
     newest = await replica.saves.newest(ID)
     assert newest is not None and newest.heads == work.heads and newest.at is not None
+
+
+async def test_refs_of_a_save_cannot_use_up_the_files_of_the_disk(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part of a name is a directory or a file, and nothing counts them for the replica."""
+    monkeypatch.setattr(saves_module, "MOST_PARTS", 1000, raising=False)
+    await replica.receive(await replica.output())
+    before = sum(1 for _ in replica.place.rglob("*"))
+    line, _, pack = (await replica.output()).partition(b"\n")
+    work = json.loads(line)
+    object = next(iter(work["refs"].values()))
+    work["refs"][f"refs/saves/{replica.source.id}/heads/{'a/' * 1000}b"] = object
+    with pytest.raises(SandboxError) as refused:
+        await replica.receive(json.dumps(work).encode() + b"\n" + pack)
+    assert "more than 1,000 parts" in (refused.value.details or "")
+    assert sum(1 for _ in replica.place.rglob("*")) < before + 20
 
 
 async def test_a_save_is_not_read_before_it_is_a_repository(

@@ -38,6 +38,8 @@ from quarterdeck.wire.saves import FILES_REF, HEADER_REF, SAVED_REF, SaveFork, W
 
 HEADER_BYTES = 16 << 20
 """Most bytes of the first line."""
+MOST_PARTS = 1_000_000
+"""Most parts of all names of refs: each may be a directory on the service's disk."""
 MOST_PACKS = 20
 """With more of them, what is not needed any more is removed."""
 TIDY_SECONDS = 900.0
@@ -330,8 +332,13 @@ def require_own_refs(work: WorkSave, repositories: Collection[str]) -> None:
     """Check that a save names objects for refs of its own repositories, and nothing else.
 
     Raises:
-        SandboxError: it does not.
+        SandboxError: it does not, or the names have too many parts.
     """
+    if sum(ref.count("/") for ref in work.refs) > MOST_PARTS:
+        raise SandboxError(
+            "The replica's work cannot be saved.",
+            f"The names of its branches and tags have more than {MOST_PARTS:,} parts.",
+        )
     owned = (*(f"{saved_refs(id)}/" for id in repositories), FILES_REF)
     for ref, object in work.refs.items():
         if not ref.startswith(owned) or "\0" in ref or not _OBJECT.fullmatch(object):
