@@ -32,8 +32,8 @@ from aiodocker.stream import Stream
 
 from quarterdeck import __version__
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.container_engine import Container, Launch
+from quarterdeck.sandboxes.container_limits import host_limits
 from quarterdeck.sandboxes.docker_tls import DockerTls
 from quarterdeck.sandboxes.docker_volumes import (
     require_quotas,
@@ -43,6 +43,7 @@ from quarterdeck.sandboxes.docker_volumes import (
 )
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL, check_version
+from quarterdeck.sandboxes.interpreter import SYSTEM_PATH
 from quarterdeck.sandboxes.port import Absence, Gap, Isolation, Layout, Progress, Size
 from quarterdeck.wire.base import utc_now
 
@@ -71,7 +72,6 @@ UNUSABLE_SECONDS = 5.0
 STOP_SECONDS = 3
 _NOT_CONNECTED = 900
 """The library's status of a failed connection."""
-LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
 LOG_LINES = 20
 _TAIL_BYTES = 64 << 10
 _ALIVE = ("running", "paused", "restarting")
@@ -461,17 +461,7 @@ class DockerContainers:
 
     def _host(self, size: Size, mounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what bounds a container, and its volumes."""
-        bounds = BOUNDS[size]
-        return {
-            "Mounts": list(mounts),
-            "Memory": bounds.memory,
-            "MemorySwap": bounds.memory,  # both together: no swap
-            "NanoCpus": min(bounds.processors, self._processors) * 1_000_000_000,
-            "PidsLimit": bounds.processes,
-            "CapDrop": ["ALL"],
-            "SecurityOpt": ["no-new-privileges:true"],
-            "LogConfig": LOG,
-        }
+        return {"Mounts": list(mounts), **host_limits(size, self._processors, self.engine)}
 
     def _config(
         self, labels: Mapping[str, str], host: Mapping[str, Any], environment: Mapping[str, str]
@@ -523,6 +513,8 @@ class DockerContainers:
     ) -> AsyncGenerator[bytes]:
         if isinstance(data, bytes) and data:
             command = ("/bin/sh", "-c", _FED, "sh", str(len(data)), *command)
+        # The image's begins with a directory of the volume, where programs inside leave any `head` or `tar`.
+        config["Env"] = [f"PATH={':'.join(SYSTEM_PATH)}", *config["Env"]]
         config["HostConfig"]["NetworkMode"] = "none"
         config["Cmd"] = list(command)
         config |= {name: bool(data) for name in ("OpenStdin", "StdinOnce", "AttachStdin")}

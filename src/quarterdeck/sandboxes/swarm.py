@@ -29,12 +29,12 @@ from aiodocker import DockerError
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.cgroups import BOUNDS
 from quarterdeck.sandboxes.container_engine import Container, Launch
+from quarterdeck.sandboxes.container_limits import LOG, ULIMITS
 from quarterdeck.sandboxes.docker import (
     DEFAULT_ADDRESS,
     DIGEST_LABEL,
     ENGINE,
     HOME_LABEL,
-    LOG,
     LOG_LINES,
     STOP_SECONDS,
     WORKSPACE_LABEL,
@@ -360,6 +360,7 @@ class SwarmContainers(DockerContainers):
             ],
             "CapabilityDrop": ["ALL"],
             "Privileges": {"NoNewPrivileges": True},
+            "Ulimits": ULIMITS,
             "StopGracePeriod": STOP_SECONDS * _NANO,
         }
         limits = {

@@ -1,0 +1,68 @@
+"""What the service asks of a container engine, by the requests that it sends."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from socketserver import ThreadingUnixStreamServer
+from typing import Any, ClassVar
+
+import pytest
+
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes.docker import DockerContainers
+from quarterdeck.sandboxes.errors import SandboxError
+from tests.containers.test_configured import Rootless
+
+
+class Refusing(Rootless):
+    """Makes volumes, and notes what containers were asked for without making them."""
+
+    created: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        made = "/volumes/create" in self.path
+        if not made:
+            self.created.append(body)
+        answer = json.dumps({"Name": "made"} if made else {"message": "not here"}).encode()
+        self.send_response(201 if made else 500)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    path = tmp_path / "engine.sock"
+    Refusing.created.clear()
+    with ThreadingUnixStreamServer(str(path), Refusing) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"unix://{path}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", ["Engine", "Podman Engine"])
+async def test_a_command_runs_no_program_of_the_volume(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The image's PATH begins with a directory of the replica, whose `head` could print without an end."""
+    version = {"ApiVersion": "1.41", "Version": "1", "Components": [{"Name": name}]}
+    monkeypatch.setitem(Rootless.ANSWERS, "version", version)
+    containers = DockerContainers(Home(tmp_path), "image", address)
+    await containers.open()
+    try:
+        with pytest.raises(SandboxError, match="not here"):
+            async for _ in containers.run("w", ("head", "file"), environment={"A": "b"}):
+                pass
+    finally:
+        await containers.close()
+    (asked,) = Refusing.created
+    path, *others = asked["Env"]
+    assert path.startswith("PATH=/usr/local/sbin:")
+    assert "/replica" not in path
+    assert others == ["A=b"]
+    limits = asked["HostConfig"].get("Ulimits", [])
+    expected = {"core": 0, "sigpending": 4096, "msgqueue": 204_800} if name == "Engine" else {}
+    assert {one["Name"]: one["Hard"] for one in limits} == expected
