@@ -59,6 +59,7 @@ async def test_what_is_no_json_becomes_raw(office: Office) -> None:
         (b"", {"raw": ""}),
         (b"\xff\x00", {"raw": "\ufffd\ufffd"}),
         (b"[" * 100_000, {"raw": "[" * 100_000}),
+        (b"[" * 200 + b"]" * 200, {"raw": "[" * 200 + "]" * 200}),  # JSON that is too deep
         (b"NaN", {"raw": "NaN"}),
     ):
         assert (await call(office, made["webhook_token"], body)).status_code == 202
