@@ -6,7 +6,6 @@ savepoint, and answered after the commit: durable when the caller continues.
 """
 
 import asyncio
-import logging
 import os
 import sqlite3
 import threading
@@ -39,16 +38,14 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from quarterdeck.local.files import PRIVATE
+from quarterdeck.service.db.decoding import is_undecodable, read_leniently
 from quarterdeck.service.db.faults import (
     Outage,
     as_storage_error,
-    is_undecodable,
     spoils_transaction,
 )
 from quarterdeck.service.db.tables import metadata
 from quarterdeck.service.errors import DatabaseClosedError, NewerDatabaseError, StorageError
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -230,29 +227,12 @@ def _attempt(connection: Connection, job: Job) -> bool:
             job.result = job.fn(connection)
             committing = True
     except DBAPIError as e:
-        if is_undecodable(e) and _read_leniently(connection):
+        if is_undecodable(e) and read_leniently(connection):
             return False
         job.error = as_storage_error(e)
         return committing or not e.connection_invalidated
     except BaseException as e:  # noqa: BLE001 - it belongs to who asked
         job.error = e
-    return True
-
-
-_LENIENT = partial(str, encoding="utf-8", errors="replace")
-"""Takes twice as long as the driver's own decoding, so only a damaged file is read with it."""
-
-
-def _read_leniently(connection: Connection) -> bool:
-    """Replace bytes that are not UTF-8 in what a connection reads; False when it does so already.
-
-    Otherwise one damaged text would hide every row that is read together with it.
-    """
-    raw = connection.connection.dbapi_connection
-    if not isinstance(raw, sqlite3.Connection) or raw.text_factory is _LENIENT:
-        return False
-    log.warning("The file of the service's database has a text that is not UTF-8")
-    raw.text_factory = _LENIENT
     return True
 
 

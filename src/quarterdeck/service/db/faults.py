@@ -50,11 +50,6 @@ def spoils_transaction(error: DBAPIError) -> bool:
     return isinstance(error, OperationalError)
 
 
-def is_undecodable(error: DBAPIError) -> bool:
-    """Return whether SQLite's driver could not decode a text of a row."""
-    return isinstance(error.orig, sqlite3.OperationalError) and "decode to UTF-8" in str(error.orig)
-
-
 def _typed(error: DBAPIError) -> StorageError:
     extended = getattr(error.orig, "sqlite_errorcode", 0)
     code = extended & 0xFF
