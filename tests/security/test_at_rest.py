@@ -88,6 +88,11 @@ OLD = {
     },
 }
 """Rows of the first version; the content of the file looks as if it were sealed."""
+GONE = {
+    "webhook_deliveries": {"url": f"https://z.example/{SECRET}"},
+    "environment_files": {"path": "~/gone", "content": f"{SECRET} gone " * 1_000},
+}
+"""Of further rows, which were deleted."""
 
 
 @pytest.fixture(params=DATABASES)
@@ -114,6 +119,35 @@ def files_of(directory: Path) -> list[Path]:
 
 def modes(directory: Path) -> dict[str, int]:
     return {file.name: file.stat().st_mode & 0o777 for file in files_of(directory)}
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+async def test_plain_values_of_an_earlier_version_are_nowhere_in_the_files(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    """Neither in rows that were deleted, nor in the log of a service that was killed."""
+    engine = writing_engine(empty_database_url)
+    # The log is kept, as by a service that was killed, while another connection is open.
+    with engine.connect() as open_meanwhile, engine.connect() as connection:
+        open_meanwhile.execute(text("SELECT 1"))
+        open_meanwhile.rollback()
+        with connection.begin():
+            upgrade(connection, REVISIONS[0])
+            for table, values in OLD.items():
+                insert(connection, table, values)
+        for table in ("webhook_deliveries", "environment_files"):
+            with connection.begin():
+                insert(connection, table, OLD[table] | {"id": "gone"} | GONE[table])
+            with connection.begin():
+                connection.execute(text(f"DELETE FROM {table} WHERE id = 'gone'"))
+        vault = await Vault.open(tmp_path / "master.key")
+        database = await Database.open(empty_database_url)
+        await seal_all(database, vault)
+        stored = {file.name: file.read_bytes() for file in files_of(tmp_path)}
+        await database.close()
+    engine.dispose()
+    assert len(stored) > 2
+    assert [name for name, data in stored.items() if SECRET.encode() in data] == []
 
 
 async def test_what_an_earlier_version_stored_is_sealed_once(

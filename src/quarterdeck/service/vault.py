@@ -28,6 +28,7 @@ from sqlalchemy import Column, Connection, Table, delete, insert, select, update
 
 from quarterdeck.local.files import read_file, sync_directory, write_file
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.erasure import erase_removed
 from quarterdeck.service.db.tables import (
     automations,
     environment_files,
@@ -233,6 +234,8 @@ _OF_ROW = (
 """Columns that are sealed for the id of the row."""
 PLAIN = "plain-secrets"
 """A setting that the migration stores: values are in plain text in columns for sealed ones."""
+TRACES = "plain-traces"
+"""A setting that is stored while the files of the database may still have the plain text."""
 _SUFFIX = "_sealed"
 
 
@@ -256,8 +259,13 @@ async def open_vault(database: Database, key_file: Path, new_key: bool) -> Vault
 
 
 async def seal_all(database: Database, vault: Vault) -> None:
-    """Seal what an earlier version stored in plain text; before anything else is written."""
+    """Seal what an earlier version stored in plain text; before anything else is written.
+
+    Then erase the plain text from the database's files; a later start tries again where that fails.
+    """
     await database.write(lambda c: seal_plain(c, vault))
+    if await database.read(_has_traces) and await asyncio.to_thread(erase_removed, database.url):
+        await database.write(lambda c: c.execute(delete(settings).where(settings.c.name == TRACES)))
 
 
 async def _discard_lost(database: Database, key_file: Path) -> None:
@@ -305,7 +313,8 @@ def seal_plain(connection: Connection, vault: Vault) -> None:
             connection.exec_driver_sql("PRAGMA secure_delete=ON")  # overwrites the plain text
         for column in _PLAIN_COLUMNS:
             _seal(connection, vault, column)
-        connection.execute(delete(settings).where(settings.c.name == PLAIN))
+        connection.execute(delete(settings).where(settings.c.name.in_((PLAIN, TRACES))))
+        connection.execute(insert(settings).values(name=TRACES, value="1", revision=0))
     missing = workspaces.c.engine_secret_sealed == ""
     for id in connection.execute(select(workspaces.c.id).where(missing)).scalars().all():
         values = {"engine_secret_sealed": vault.new_engine_secret(id)}
@@ -321,6 +330,11 @@ _PLAIN_COLUMNS = (
 """What an earlier version stored in plain text."""
 _OF_ORGANIZATION = (workspaces.c.webhook_url_sealed, webhook_deliveries.c.url_sealed)
 """Sealed for the organization of the row, as a call has the text of its workspace."""
+
+
+def _has_traces(connection: Connection) -> bool:
+    traces = select(settings.c.name).where(settings.c.name == TRACES)
+    return connection.execute(traces).first() is not None
 
 
 def _is_plain(connection: Connection) -> bool:
