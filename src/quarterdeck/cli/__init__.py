@@ -5,6 +5,7 @@ import os
 import sys
 
 from quarterdeck.loading import leave_plugins_out, load_tls_later
+from quarterdeck.local.core_dumps import prevent_core_dumps
 from quarterdeck.local.programs import drop_relative_path_entries
 
 COMPLETION = "_QD_COMPLETE"
@@ -13,6 +14,7 @@ COMPLETION = "_QD_COMPLETE"
 
 def main() -> None:
     """Run `qd`; end the process with the exit code of `quarterdeck.cli.errors`."""
+    prevent_core_dumps()
     leave_plugins_out()
     drop_relative_path_entries()
     if sys.argv[1:] or COMPLETION in os.environ:

@@ -22,6 +22,7 @@ from uuid import UUID
 from quarterdeck.cli.errors import FailedError
 from quarterdeck.cli.output import print_message, safe_line
 from quarterdeck.loading import leave_plugins_out
+from quarterdeck.local.core_dumps import prevent_core_dumps
 from quarterdeck.local.programs import drop_relative_path_entries
 from quarterdeck.wire.inside import CHAT_VARIABLE, SECRET_VARIABLE
 
@@ -50,6 +51,7 @@ Parts = AbstractAsyncContextManager[AsyncGenerator[bytes]]
 
 def main() -> None:
     """Run `git-remote-qd REMOTE ADDRESS`."""
+    prevent_core_dumps()
     leave_plugins_out()
     drop_relative_path_entries()
     from quarterdeck.cli.exits import guarded

@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 
 from quarterdeck.loading import load_later, load_tls_later, loading
+from quarterdeck.local.core_dumps import prevent_core_dumps
 
 
 def main() -> int:
     """Read the command line and run the engine; return the exit status."""
+    prevent_core_dumps()
     match sys.argv[1:]:  # argparse would be in the memory of each engine
         case ["--run-dir", run_dir, *more] if more in ([], ["--dial-home"]):
             with loading():
