@@ -8,7 +8,6 @@ engine ends (sleep, ...)   -> a note says so; a new terminal once the replica is
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
@@ -44,7 +43,7 @@ from quarterdeck.tui.panes.terminal_reading import (
     offer_words,
     prefix_key,
 )
-from quarterdeck.tui.panes.terminal_source import LinkSource
+from quarterdeck.tui.panes.terminal_source import LinkSource, OpenTerminal
 from quarterdeck.tui.panes.terminal_split import SplitSwitcher, key_of
 from quarterdeck.tui.terminal.host import EmulatorHost, Offers
 from quarterdeck.tui.terminal.view import TerminalView
@@ -61,19 +60,6 @@ from quarterdeck.wire.terminals import (
 )
 
 HELD_FOR_OPENING = "Opening the terminal"
-
-
-@dataclass
-class OpenTerminal:
-    """A session shown in a separate view, until it is closed or its engine ends."""
-
-    link: TerminalLink
-    title: str
-    ended: bool = False
-    """The shell has ended; its last screen stays."""
-    exit_code: int | None = None
-    offered: str = ""
-    """The text that its program wants to copy."""
 
 
 class TerminalPane(TabPane, TakesKeys):
@@ -102,6 +88,8 @@ class TerminalPane(TabPane, TakesKeys):
         self._host = host
         self._memory = app_state.terminals
         self._reader = TerminalReader(self)
+        # Kept: opening a terminal may go on while the contents of the pane are removed.
+        self._switcher = SplitSwitcher(self._memory, replica_id, initial="no-terminal")
         self._terminals: dict[str, OpenTerminal] = {}
         """By the id of their view, in numerical order."""
         self._prefixed = False
@@ -112,7 +100,7 @@ class TerminalPane(TabPane, TakesKeys):
         with Horizontal(id="above"):
             yield TerminalPrompt()
             yield TabBar(id="sessions")
-        with SplitSwitcher(self._memory, self.replica_id, initial="no-terminal"):
+        with self._switcher:
             yield Note(OPENING, id="no-terminal")
 
     def on_mount(self) -> None:
@@ -125,8 +113,9 @@ class TerminalPane(TabPane, TakesKeys):
     # display
 
     @property
-    def _switcher(self) -> SplitSwitcher:
-        return self.query_one(SplitSwitcher)
+    def _is_removed(self) -> bool:
+        """Whether the pane, or its contents before it, were removed."""
+        return not self._switcher.is_attached
 
     @property
     def prompt(self) -> TerminalPrompt:
@@ -136,8 +125,8 @@ class TerminalPane(TabPane, TakesKeys):
     @property
     def current(self) -> TerminalView | None:
         """The terminal that is shown, ended or not."""
-        shown = self._switcher.visible_content
-        return shown if isinstance(shown, TerminalView) else None
+        shown = self._switcher.query_children(TerminalView)
+        return next((view for view in shown if view.id == self._switcher.current), None)
 
     def _terminal(self, key: str | None) -> OpenTerminal | None:
         return self._terminals.get(key or "")
@@ -183,6 +172,8 @@ class TerminalPane(TabPane, TakesKeys):
 
     def take_keys(self) -> None:
         """Focus the terminal that is shown, or the first one when it opens."""
+        if self._is_removed:
+            return
         view = self.current
         if view is not None:
             self._focus_wanted = False
@@ -198,6 +189,8 @@ class TerminalPane(TabPane, TakesKeys):
 
     def _say_instead(self, words: str) -> None:
         """Show a text where there is no terminal, and keep the focus in the pane."""
+        if self._is_removed:
+            return
         note = self.query_one("#no-terminal", Note)
         note.update(words)
         focused = self.screen.focused
@@ -209,6 +202,8 @@ class TerminalPane(TabPane, TakesKeys):
 
     def show_line(self, words: str = "") -> None:
         """Show the sessions by name in the line above the terminal, or a text until the next update."""
+        if self._is_removed:
+            return
         tabs = [
             Tab(key, f"{number} {self._name_of(terminal)}{' (ended)' if terminal.ended else ''}")
             for number, (key, terminal) in enumerate(self._terminals.items(), 1)
@@ -291,7 +286,8 @@ class TerminalPane(TabPane, TakesKeys):
             return
         for session in running:
             await self._add(session)
-        await self._show_remembered()
+        if not self._is_removed:
+            await self._show_remembered()
 
     async def _show_remembered(self) -> None:
         """Show the terminal, or the two, that were shown when the replica was last shown."""
@@ -319,7 +315,7 @@ class TerminalPane(TabPane, TakesKeys):
                     await self._switcher.pair_up(first, opened, beside=beside)
 
     async def _open_session(self, instead_of: str | None) -> str | None:
-        """Open a terminal; return the id of its view, None when that failed."""
+        """Open a terminal; return the id of its view, None when that failed or it has ended already."""
         if len(self._terminals) >= MAX_SESSIONS and instead_of is None:
             self._refuse(MOST_OPEN)
             return None
@@ -328,7 +324,8 @@ class TerminalPane(TabPane, TakesKeys):
         except ClientError as error:
             self._refuse(f"{error} {error.next_step}")
             return None
-        await self._add(session)
+        if not await self._add(session):
+            return None
         if instead_of is not None:
             await self._switcher.replace(instead_of, key_of(session.id))
             await self._close(instead_of)
@@ -348,20 +345,22 @@ class TerminalPane(TabPane, TakesKeys):
         columns = max(MIN_COLS, min(MAX_COLS, size.width))
         return columns, max(MIN_ROWS, min(MAX_ROWS, size.height))
 
-    async def _add(self, session: TerminalSession) -> None:
+    async def _add(self, session: TerminalSession) -> bool:
+        """Show a session; False when it ended, or the pane was removed, before its view was there."""
         key = key_of(session.id)
         if key in self._terminals:  # a service that lists it twice, or calls an open one new
-            return
+            return True
         link = TerminalLink(self._app_state.client, self.replica_id, session)
         self._terminals[key] = OpenTerminal(link, session.title)
         source = LinkSource(link, lambda error: self.post_message(self.Gone(key, error)))
         view = TerminalView(source, self._host, id=key)
         if not await self._switcher.bring(view):
-            return
+            return False
         self.show_line()
         note_focused = self.query_one("#no-terminal", Note).has_focus
         if self._focus_wanted or note_focused:
             self.take_keys()
+        return True
 
     async def _forget(self, key: str) -> None:
         """Stop showing a session; its programs are not affected."""

@@ -1,6 +1,7 @@
 """The terminal of a session of the service, as the view of a terminal reads it."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 
 from quarterdeck.client.errors import ClientError
 from quarterdeck.client.stream_events import ConnectionLost as LineLost
@@ -86,3 +87,16 @@ class LinkSource:
         except ClientError:
             # The size is requested again by the view after the connection is back.
             return
+
+
+@dataclass
+class OpenTerminal:
+    """A session shown in a separate view, until it is closed or its engine ends."""
+
+    link: TerminalLink
+    title: str
+    ended: bool = False
+    """The shell has ended; its last screen stays."""
+    exit_code: int | None = None
+    offered: str = ""
+    """The text that its program wants to copy."""

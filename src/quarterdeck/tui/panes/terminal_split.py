@@ -52,9 +52,11 @@ class SplitSwitcher(Switcher):
         return self._pair[1 - self._pair.index(key)]
 
     async def pair_up(self, first: str, second: str, *, beside: bool) -> None:
-        """Show two contents together from now on."""
+        """Show two contents together from now on, unless one was removed meanwhile."""
         if not self.query(f"#{DIVIDER}"):
             await self.mount(Static(id=DIVIDER))
+        if not {first, second, DIVIDER} <= {child.id for child in self.children}:
+            return
         divider = self.get_child_by_id(DIVIDER)
         self.move_child(divider, after=self.get_child_by_id(first))
         self.move_child(self.get_child_by_id(second), after=divider)

@@ -140,7 +140,9 @@ class Switcher(ContentSwitcher):
     """Textual's, for contents that are created while somebody may be leaving."""
 
     async def bring(self, content: Widget, *, show: bool = True) -> bool:
-        """Add content; False when all of it was removed while it was being created."""
+        """Add content; False when it or all was removed before or while it was being created."""
+        if not self.is_attached:
+            return False
         with self.app.batch_update():
             await self.add_content(content)
             if content.parent is not self or not self.is_attached:
