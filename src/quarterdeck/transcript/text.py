@@ -23,8 +23,8 @@ _SUSPECT = re.compile(
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 _SEQUENCE = re.compile(
-    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
-    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"  # strings
+    "(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # CSI
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*+(?:\x07|\x1b\\\\|\x9c)"  # strings
     "|\x1b[ -/]*[0-Z\\\\^-~]?"  # anything else that escapes
 )
 _REMOVED = re.compile(
