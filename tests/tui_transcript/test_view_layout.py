@@ -6,7 +6,15 @@ from datetime import UTC, datetime
 import pytest
 from rich.cells import cell_len
 
-from quarterdeck.transcript.blocks import NoteBlock, Turn
+from quarterdeck.transcript.blocks import (
+    Block,
+    MessageBlock,
+    NoteBlock,
+    ThoughtBlock,
+    Turn,
+    UserBlock,
+)
+from quarterdeck.transcript.text import Flow
 from quarterdeck.tui.kit import highlight
 from quarterdeck.tui.kit.highlight import code_lines
 from quarterdeck.tui.kit.spans import (
@@ -19,7 +27,7 @@ from quarterdeck.tui.kit.spans import (
     wrap,
     wrap_hard,
 )
-from quarterdeck.tui.transcript_view.blocks import typed_rows
+from quarterdeck.tui.transcript_view.blocks import BlockShape, typed_rows
 from quarterdeck.tui.transcript_view.layout import BlockStyle, rows_of
 from quarterdeck.tui.transcript_view.markdown import Prose, draw, parse, safe_link
 from quarterdeck.tui.transcript_view.viewport import Heights
@@ -70,6 +78,27 @@ def test_no_row_is_wider_than_the_view(width: int) -> None:
     assert all(width_of(row) <= width for row in wrap([Span(long)], width))
     assert all(width_of(row) <= width for row in wrap_hard([Span(long)], width))
     assert width_of(fit((Span(long),), width)) <= width
+
+
+def blocks_of(text: str) -> list[Block]:
+    about = {"id": 1, "turn": Turn(), "at": datetime(2026, 1, 1, tzinfo=UTC)}
+    flow = Flow()
+    flow.add(text)
+    return [
+        NoteBlock(**about, text=text),
+        UserBlock(**about, text=text),
+        MessageBlock(**about, flow=flow),
+        ThoughtBlock(**about, flow=flow),
+    ]
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_of_an_endless_text_the_start_is_drawn(kind: int) -> None:
+    """Megabytes of short lines would hold every key up for many seconds."""
+    block = blocks_of("a b\n" * 50_000)[kind]
+    drawn = plain(rows_of(block, BlockStyle(80, BlockShape.OPEN), None, Prose(80)))
+    assert 20_000 < len(drawn) < 30_000
+    assert "more characters are not shown" in drawn[-1]
 
 
 def test_a_note_is_shown_in_full() -> None:

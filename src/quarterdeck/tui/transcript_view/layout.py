@@ -260,7 +260,7 @@ def _content(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Pros
         case EchoBlock():
             return _message_rows(block, block.text, "", look)
         case MessageBlock():
-            return prose.rows(block.text.rstrip()) or [()]
+            return prose.rows(_shortened(block.text.rstrip())) or [()]
         case ThoughtBlock():
             return _thought(block, look)
         case ToolBlock():
@@ -277,6 +277,18 @@ def _content(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Pros
             return [()]
 
 
+_LONGEST_TEXT = 100_000
+"""Characters of one text that are drawn: short lines of some megabytes would take many seconds."""
+
+
+def _shortened(text: str) -> str:
+    """Return a text, or its start and how much is left out."""
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    left_out = f"\u2026 {len(text) - _LONGEST_TEXT:,} more characters are not shown, but can be copied"
+    return f"{text[:_LONGEST_TEXT]}\n\n{left_out}"
+
+
 def _result(block: ResultBlock, width: int) -> list[Line]:
     """Return how a turn ended, unless it simply ended, and a rule with what it took."""
     spent = spent_text(block)
@@ -291,7 +303,7 @@ def _result(block: ResultBlock, width: int) -> list[Line]:
 
 def _texts(text: str, role: TextRole, width: int, mark: Line = ()) -> list[Line]:
     room = width - sum(len(span.text) for span in mark)
-    rows = [row for part in text.split("\n") for row in wrap([Span(part, role)], room)]
+    rows = [row for part in _shortened(text).split("\n") for row in wrap([Span(part, role)], room)]
     return list(indent(rows, mark, line(" " * (width - room)))) if mark else rows
 
 
@@ -311,7 +323,8 @@ def _message_rows(block: Block, text: str, modes: str, look: BlockStyle) -> list
     if modes:
         head += (Span(f" {modes}", TextRole.WARNING),)
     bar = line(BAR, TextRole.USER)
-    return [head, *(indent(typed_rows(text, look.width - 2), bar, bar) if text else ())]
+    rows = typed_rows(_shortened(text), look.width - 2) if text else ()
+    return [head, *indent(rows, bar, bar)]
 
 
 def _thought(block: SpeechBlock, look: BlockStyle) -> list[Line]:
@@ -322,7 +335,7 @@ def _thought(block: SpeechBlock, look: BlockStyle) -> list[Line]:
         head: Line = (Span(f"{sign} thought", TextRole.DIM, target=TOGGLE),)
         pad = line("  ")
         return [head, *indent(_texts(text, TextRole.DIM, look.width - 2), pad, pad)]
-    first = text.partition("\n")[0].strip("*# ")
+    first = text[:_LONGEST_ROW].partition("\n")[0].strip("*# ")
     return [fit((Span(f"{sign} {first}", TextRole.DIM, Emphasis.ITALIC, "", TOGGLE),), look.width)]
 
 
