@@ -115,20 +115,21 @@ async def test_only_what_is_new_is_sent(replica: Replica) -> None:
     assert newest is not None and newest.heads == work.heads and newest.at is not None
 
 
+@pytest.mark.parametrize(("most", "parts"), [(100, 150), (1_000_000, 300)])
 async def test_refs_of_a_save_cannot_use_up_the_files_of_the_disk(
-    replica: Replica, monkeypatch: pytest.MonkeyPatch
+    replica: Replica, monkeypatch: pytest.MonkeyPatch, most: int, parts: int
 ) -> None:
     """Each part of a name is a directory or a file, and nothing counts them for the replica."""
-    monkeypatch.setattr(saves_module, "MOST_PARTS", 1000, raising=False)
+    monkeypatch.setattr(saves_module, "MOST_PARTS", most)
     await replica.receive(await replica.output())
     before = sum(1 for _ in replica.place.rglob("*"))
     line, _, pack = (await replica.output()).partition(b"\n")
     work = json.loads(line)
     object = next(iter(work["refs"].values()))
-    work["refs"][f"refs/saves/{replica.source.id}/heads/{'a/' * 1000}b"] = object
+    work["refs"][f"refs/saves/{replica.source.id}/heads/{'a/' * parts}b"] = object
     with pytest.raises(SandboxError) as refused:
         await replica.receive(json.dumps(work).encode() + b"\n" + pack)
-    assert "more than 1,000 parts" in (refused.value.details or "")
+    assert f"more than {most:,} parts" in (refused.value.details or "")
     assert sum(1 for _ in replica.place.rglob("*")) < before + 20
 
 

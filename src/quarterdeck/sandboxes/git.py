@@ -445,7 +445,11 @@ NOTHING_RUN: Sequence[str] = (
     *("-c", "core.alternateRefsCommand=true"),
 )
 """For a repository whose configuration is not ours: git starts none of the programs that it names."""
-_OPTIONS: Sequence[str] = (*NOTHING_RUN, "-c", "submodule.recurse=false")
+_OPTIONS: Sequence[str] = (
+    *(*NOTHING_RUN, "-c", "submodule.recurse=false"),
+    # Names that some file systems take for `.git`, such as Linux's own where they fold case.
+    *("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true"),
+)
 
 
 def write_configuration(path: Path, environment: Mapping[str, str] = os.environ) -> None:

@@ -40,6 +40,8 @@ HEADER_BYTES = 16 << 20
 """Most bytes of the first line."""
 MOST_PARTS = 1_000_000
 """Most parts of all names of refs: each may be a directory on the service's disk."""
+DEEPEST_REF = 200
+"""Most parts of one name: directories are copied and removed one in the other."""
 MOST_PACKS = 20
 """With more of them, what is not needed any more is removed."""
 TIDY_SECONDS = 900.0
@@ -334,10 +336,12 @@ def require_own_refs(work: WorkSave, repositories: Collection[str]) -> None:
     Raises:
         SandboxError: it does not, or the names have too many parts.
     """
-    if sum(ref.count("/") for ref in work.refs) > MOST_PARTS:
+    parts = [ref.count("/") for ref in work.refs]
+    if sum(parts) > MOST_PARTS or max(parts, default=0) > DEEPEST_REF:
         raise SandboxError(
             "The replica's work cannot be saved.",
-            f"The names of its branches and tags have more than {MOST_PARTS:,} parts.",
+            f"The names of its branches and tags have more than {MOST_PARTS:,} parts, or one has more "
+            f"than {DEEPEST_REF}.",
         )
     owned = (*(f"{saved_refs(id)}/" for id in repositories), FILES_REF)
     for ref, object in work.refs.items():
