@@ -2,6 +2,7 @@
 
 import grp
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -72,18 +73,17 @@ def test_the_group_of_a_user_alone_is_that_user(
     """Ubuntu and Fedora make such a group for each user, and files that it can write."""
     file.chmod(0o664)
     monkeypatch.setattr(os, "geteuid", lambda: OTHER)
-    monkeypatch.setattr(os, "getegid", lambda: file.stat().st_gid)
     members = list[str]()
     group = grp.struct_group(("ann", "x", file.stat().st_gid, members))
 
     def group_of(_gid: int) -> grp.struct_group:
         return group
 
-    def name_of(_uid: int) -> str:
-        return "ann"
+    def user_of(uid: int) -> pwd.struct_passwd:
+        return pwd.struct_passwd(("ann", "x", uid, file.stat().st_gid, "", "/", "/bin/sh"))
 
     monkeypatch.setattr(grp, "getgrgid", group_of)
-    monkeypatch.setattr(trust, "_user_name", name_of)
+    monkeypatch.setattr(pwd, "getpwuid", user_of)
     named = "can be written by its group"
     found = None if file.stat().st_uid == 0 else "belongs to ann"
     assert why_untrusted(file) == found

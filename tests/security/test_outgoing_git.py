@@ -280,7 +280,7 @@ async def test_git_connects_to_the_address_that_was_judged(
     assert not served.server.requests
 
 
-async def test_git_uses_no_proxy_of_the_environment(
+async def test_git_uses_proxies_of_the_environment_unless_told_otherwise(
     world: World, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
@@ -289,10 +289,10 @@ async def test_git_uses_no_proxy_of_the_environment(
         monkeypatch.delenv(name, raising=False)
     url = "http://unknown.invalid/shop.git"
     with pytest.raises(NotARepositoryError):
-        await ProcessDriver(world.home).connect_repository("r", url, private=False)
+        await ProcessDriver(world.home, outgoing_proxy=False).connect_repository("r", url)
     assert not served.server.requests
     with pytest.raises(NotARepositoryError):
-        await ProcessDriver(world.home, outgoing_proxy=True).connect_repository("r", url)
+        await ProcessDriver(world.home).connect_repository("r", url, private=False)
     assert served.server.requests[0].startswith(url)
 
 

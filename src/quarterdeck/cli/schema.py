@@ -25,7 +25,7 @@ new_users = "member"                  # or "admin"; without it they are members 
 requests_per_minute = 600             # per key or user; without it no bound
 max_active = 50                       # replicas of one organization that run at once
 outgoing_private = false              # what users name may have private addresses; default: the owner's
-outgoing_proxy = true                 # calls to what users name go through the environment's proxies
+outgoing_proxy = true                 # calls use the environment's proxies; default: those of git alone
 
 [sandboxes]                           # where new replicas run; existing ones stay where they are
 driver = "process"                    # or "docker": each in a container

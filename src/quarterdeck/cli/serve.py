@@ -45,7 +45,7 @@ async def serve_home(
     identity: "IdentitySettings",
     fleet: "FleetSettings",
     outgoing_private: bool | None,
-    outgoing_proxy: bool,
+    outgoing_proxy: bool | None,
     hosts: "HostsSettings",
     advertise: str | None,
     agents: "Mapping[str, OwnAgent]",
@@ -56,7 +56,8 @@ async def serve_home(
     Args:
         database_url: PostgreSQL; without it the home's SQLite file is used.
         outgoing_private: whether calls may reach private addresses that users name.
-        outgoing_proxy: whether calls to what users name go through the environment's proxies.
+        outgoing_proxy: whether calls to what users name go through the environment's proxies; by default
+            those of git alone do.
         agents: the person's own agents.
         new_key: whether to start without the values of a master key that was lost.
 
@@ -77,7 +78,7 @@ async def serve_home(
         wanted=lambda: sandbox_programs(agents),
         login=lambda url: login_of(hosts, url),
         outgoing_private=outgoing_private is not False,
-        outgoing_proxy=outgoing_proxy,
+        outgoing_proxy=outgoing_proxy is not False,
     )
     async with (
         driver.kept_ready(),
@@ -92,7 +93,7 @@ async def serve_home(
             own_agents=agents,
             own_keys=lambda: own_keys(os.environ),
             outgoing_private=outgoing_private,
-            outgoing_proxy=outgoing_proxy,
+            outgoing_proxy=bool(outgoing_proxy),
             new_key=new_key,
             others=placed.others,
             switchboard=placed.switchboard,
@@ -175,7 +176,7 @@ def _run_service(
     home: Home,
     listeners: "list[Listener]",
     database_url: str | None,
-    settings: "tuple[IdentitySettings, FleetSettings, bool | None, bool, HostsSettings]",
+    settings: "tuple[IdentitySettings, FleetSettings, bool | None, bool | None, HostsSettings]",
     advertise: str | None,
     new_key: bool,
     as_json: bool,

@@ -50,7 +50,7 @@ admission_options = combined(
 
 def admission_settings(
     given: dict[str, Any],
-) -> "tuple[IdentitySettings, FleetSettings, bool | None, bool]":
+) -> "tuple[IdentitySettings, FleetSettings, bool | None, bool | None]":
     """Return the settings of the options and the configuration file.
 
     The last two are whether calls may reach private addresses that users name, and whether those go
@@ -71,7 +71,7 @@ def admission_settings(
         merged = read_config(path).service.model_dump(exclude_none=True)
     merged |= {name: value for name, value in given.items() if value is not None}
     private = merged.pop("outgoing_private", None)
-    proxy = bool(merged.pop("outgoing_proxy", False))
+    proxy = merged.pop("outgoing_proxy", None)
     limit, most = merged.pop("requests_per_minute", None), merged.pop("max_active", None)
     fleet = FleetSettings() if most is None else FleetSettings(active_limit=most)
     identity = IdentitySettings(_issuer_settings(merged) if merged else None, limit)

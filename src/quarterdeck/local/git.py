@@ -30,7 +30,7 @@ _QUIET = (
     *("-c", f"core.hooksPath={devnull}", "-c", "advice.detachedHead=false"),
     # Names that some file systems take for `.git`, such as Linux's own where they fold case.
     *("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true"),
-    # Programs of a checkout that somebody else has made.
+    # Programs that an untrusted checkout configures.
     *("-c", "core.fsmonitor=false", "-c", "core.alternateRefsCommand=true"),
 )
 _NO_MEMORY = ("out of memory", "cannot allocate memory")

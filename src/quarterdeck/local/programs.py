@@ -39,7 +39,10 @@ def person_path(home: Home, environment: Mapping[str, str] | None = None) -> str
 def drop_relative_path_entries() -> None:
     """Take relative directories out of this process's PATH: in a checkout they hold its programs."""
     places = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    os.environ["PATH"] = os.pathsep.join(place for place in places if place.startswith("/"))
+    kept = [place for place in places if place.startswith("/")]
+    os.environ["PATH"] = (
+        os.pathsep.join(kept) or os.defpath
+    )  # an empty one is the current directory
 
 
 def find_program(name: str, path: str) -> Path | None:

@@ -1,8 +1,9 @@
-"""Who else could change a file that this program acts by."""
+"""Checks whether another user could have changed a file that qd trusts."""
 
 import grp
 import os
 import pwd
+import shlex
 import stat
 from pathlib import Path
 
@@ -35,8 +36,9 @@ def why_file_untrusted(path: Path) -> tuple[Path, str] | None:
 
 
 def make_private(path: Path) -> str:
-    """Return the step that leaves a path to this user."""
-    return f"If what it holds is yours: chown {os.geteuid()} {path}; chmod go-w {path}"
+    """Return the step after which nobody else can write to a path."""
+    where = shlex.quote(str(path))
+    return f"If you trust its contents: sudo chown {os.geteuid()} {where}; chmod go-w {where}"
 
 
 def _is_shared(path: Path) -> bool:
@@ -49,14 +51,14 @@ def _is_shared(path: Path) -> bool:
 
 
 def _is_own_group(gid: int) -> bool:
-    if os.geteuid() == 0 or gid != os.getegid():
+    if os.geteuid() == 0:
         return False
     try:
-        group = grp.getgrgid(gid)
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:
         return False
-    name = _user_name(os.geteuid())
-    return group.gr_name == name and set(group.gr_mem) <= {name}
+    name = user.pw_name
+    return gid == user.pw_gid and group.gr_name == name and set(group.gr_mem) <= {name}
 
 
 def _user_name(uid: int) -> str:

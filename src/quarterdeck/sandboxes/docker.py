@@ -493,6 +493,8 @@ class DockerContainers:
             await self._make_volume(workspace_id)
             config = self._config(labels, self._host("small", mounts), environment)
             config["WorkingDir"] = directory
+            # The image's begins with a directory of the volume, where programs inside leave any `head` or `tar`.
+            config["Env"] = [f"PATH={':'.join(SYSTEM_PATH)}", *config["Env"]]
             async with aclosing(self._run(config, command, data)) as parts:
                 async for part in parts:
                     yield part
@@ -513,8 +515,6 @@ class DockerContainers:
     ) -> AsyncGenerator[bytes]:
         if isinstance(data, bytes) and data:
             command = ("/bin/sh", "-c", _FED, "sh", str(len(data)), *command)
-        # The image's begins with a directory of the volume, where programs inside leave any `head` or `tar`.
-        config["Env"] = [f"PATH={':'.join(SYSTEM_PATH)}", *config["Env"]]
         config["HostConfig"]["NetworkMode"] = "none"
         config["Cmd"] = list(command)
         config |= {name: bool(data) for name in ("OpenStdin", "StdinOnce", "AttachStdin")}

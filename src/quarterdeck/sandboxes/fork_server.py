@@ -55,7 +55,7 @@ _WATCHERS = (
     *("max_fanotify_groups", "max_fanotify_marks"),
 )
 _PART = 2
-"""A sandbox has one part in so many of its user's watchers of files."""
+"""A sandbox may use 1/`_PART` of its user's file watches."""
 _LIMITED = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _CLEAR_ALL = 4, 24, 47, 4
 _CAPABILITY_VERSION = 0x20080522
@@ -130,7 +130,9 @@ def _start(source: int, log: int, status: int, reply: int) -> int:
             bubblewrap, shell = _start_bubblewrap(spec, status)
             try:
                 first = _first_process(lines)
-                watchers = {name: _user_limit(name) // _PART for name in _WATCHERS}
+                watchers = {
+                    name: most // _PART for name in _WATCHERS if (most := _user_limit(name))
+                }
                 _join(first)
                 _fork_engine(spec, shell, watchers)
             except OSError:

@@ -119,7 +119,7 @@ _BOUNDED_MEMORY = (
 )
 """However large the objects are that a program inside asks for, git takes little memory for them."""
 _TAIL_LINES = 12
-_NO_MEMORY = ("out of memory", "cannot allocate memory")
+_NO_MEMORY = re.compile(r"^(?:fatal|error): .*(?:out of|cannot allocate) memory", re.I | re.M)
 _FULL_DISK = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 _PROXIES = frozenset(("http_proxy", "https_proxy", "all_proxy"))
 _PROTOCOLS, _OPEN_PROTOCOLS = "file:http:https:ssh", "file:http:https"
@@ -164,13 +164,13 @@ class GitRunner:
         login: returns the login for an address when the user has no credentials for it. With None
             git uses no credentials at all: neither the user's configuration, helpers and
             password files nor SSH.
-        proxy: whether it uses the proxies of the service's environment. They connect to whatever
-            they are asked for, so what was judged of an address would not hold.
+        proxy: whether it uses the proxies of the service's environment, which connect by their
+            own rules to what they are asked for.
     """
 
     configuration: Path
     login: Callable[[str], Login | None] | None = no_login
-    proxy: bool = False
+    proxy: bool = True
 
     async def run(
         self,
@@ -405,7 +405,7 @@ class GitRunner:
 
     def _environment_in(self, directory: Path | None, private: bool) -> dict[str, str]:
         environment = self.environment(private)
-        if private and directory is not None:  # a damaged one must not stand for one above it
+        if private and directory is not None:  # else git would use one above a damaged one
             environment["GIT_CEILING_DIRECTORIES"] = str(directory.absolute().parent)
         return environment
 
@@ -423,7 +423,7 @@ class GitRunner:
             variables |= {"HOME": os.devnull, "XDG_CONFIG_HOME": os.devnull, "SSH_AUTH_SOCK": ""}
         return variables | {
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ALLOW_PROTOCOL": _PROTOCOLS if self.login else _OPEN_PROTOCOLS,
+            "GIT_ALLOW_PROTOCOL": _PROTOCOLS if self.login is not None else _OPEN_PROTOCOLS,
             "GIT_LFS_SKIP_SMUDGE": "1",
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_OPTIONAL_LOCKS": "0",
@@ -562,12 +562,14 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 def _failure(output: str, status: int | None) -> Exception:
-    tail = "\n".join(output.strip().splitlines()[-_TAIL_LINES:])
-    if any(text in output for text in _FULL_DISK) or _ended_by(signal.SIGXFSZ, output, status):
+    lines = output.strip().splitlines()
+    tail = "\n".join(lines[-_TAIL_LINES:])
+    own = "\n".join(line for line in lines if not line.startswith("remote:"))
+    if any(text in own for text in _FULL_DISK) or _ended_by(signal.SIGXFSZ, own, status):
         return DiskFullError("The disk is full. Make room, and try again.", tail)
-    if _ended_by(signal.SIGXCPU, output, status):
+    if _ended_by(signal.SIGXCPU, own, status):
         return GitLimitError(f"git reached its limit of processor time\n{tail}".strip())
-    if any(text in output.lower() for text in _NO_MEMORY):
+    if _NO_MEMORY.search(own):
         return GitLimitError(f"git reached its limit of memory\n{tail}")
     return SourceGitError(tail or "git failed without output")
 

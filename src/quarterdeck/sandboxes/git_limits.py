@@ -1,10 +1,11 @@
 """What one git process of the service may use.
 
-A repository of somebody else may make git take any memory, time and room on the disk.
+An untrusted repository can make git use any amount of memory, time and disk space.
 """
 
 import os
 import resource
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from quarterdeck.sandboxes.disk import room_at
 LEAST_MEMORY, MOST_MEMORY = 3 << 30, 8 << 30
 """git may have half of the machine's memory, within these."""
 MOST_SECONDS = 3600
-"""Most seconds of processor time."""
+"""Most seconds of time of each processor."""
 LEAST_FILE = 16 << 20
 """Bytes that a file may have on any disk: a lock or a pack of a few commits on a full one."""
 
@@ -30,15 +31,18 @@ class Limits:
 def usual_limits() -> Limits:
     """Return the limits of git on this machine."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Limits(min(MOST_MEMORY, max(LEAST_MEMORY, machine // 2)), MOST_SECONDS)
+    memory = min(MOST_MEMORY, max(LEAST_MEMORY, machine // 2))
+    return Limits(memory, MOST_SECONDS * (os.cpu_count() or 1))
 
 
 def room_beside(path: Path) -> int:
     """Return the bytes that a file may have: what is free beside a path, less what is reserved."""
     room = room_at(next(place for place in (path, *path.parents) if place.exists()))
-    most = max(room.free - room.reserved, LEAST_FILE)
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    return most if limit == resource.RLIM_INFINITY else min(most, limit)
+    limit = sys.maxsize if limit == resource.RLIM_INFINITY else limit
+    if not room.reserved:  # a file system that does not say its size
+        return limit
+    return min(limit, max(room.free - room.reserved, LEAST_FILE))
 
 
 def prefix_for(limits: Limits, room: int) -> Sequence[str]:

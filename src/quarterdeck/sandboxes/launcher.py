@@ -46,7 +46,7 @@ service when memory runs out, unless the service itself uses half of it."""
 COUNTED = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE)
 """Limits of what the kernel counts for a user: pending signals with timers, and bytes of message queues."""
 SHARE = 4
-"""A sandbox may use up one part in so many of these, and other programs of its user have the rest."""
+"""A sandbox may use 1/`SHARE` of these; the rest is for other programs of its user."""
 REFUSED = 70
 """Exit code when the sandbox cannot be made; the reason is on standard error."""
 

@@ -100,7 +100,7 @@ class Mirrors:
         root: Path,
         login: Callable[[str], Login | None] | None = no_login,
         private: bool = True,
-        proxy: bool = False,
+        proxy: bool = True,
     ) -> None:
         """`login` and `proxy` are as for `GitRunner`, `private` whether a source may have a private address."""
         self._root = root

@@ -160,7 +160,9 @@ class OutgoingPushes:
         if await asyncio.to_thread(local_path, source.url) is not None:
             # Programs of a repository on this machine are only for the user's work in it.
             settings = (*NOTHING_RUN, *_RECEIVE)
-            options.append(f"--receive-pack=git {shlex.join(settings)} receive-pack")
+            # It writes to another disk, maybe, than the one that its files are limited for.
+            receive = f"ulimit -S -f unlimited 2>/dev/null; git {shlex.join(settings)} receive-pack"
+            options.append(f"--receive-pack={receive}")
         git: GitRunner = self.mirrors.git
         try:
             address, reach = await self.mirrors.origin(source)
@@ -185,7 +187,7 @@ class OutgoingPushes:
             refusal = f"{url} refused the push."
             if not match and "hung up unexpectedly" in message:
                 refusal = f"The connection to {url} was lost during the push. Push again."
-            elif isinstance(error, GitLimitError):
+            elif not match and isinstance(error, GitLimitError):
                 refusal = "The push takes too much memory or time."
             elif not match and _UNREACHABLE.search(message):
                 refusal = f"{url} cannot be reached."

@@ -113,7 +113,7 @@ class ProcessDriver:
         login: Callable[[str], Login | None] = no_login,
         service: int | None = None,
         outgoing_private: bool = True,
-        outgoing_proxy: bool = False,
+        outgoing_proxy: bool = True,
     ) -> None:
         self._home = home
         self._sandbox_user = sandbox_user

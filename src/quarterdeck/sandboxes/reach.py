@@ -4,7 +4,7 @@ import asyncio
 import re
 
 from quarterdeck.local.addresses import AddressRefusedError, numeric_address
-from quarterdeck.local.lookups import LookupTimeoutError, look_up
+from quarterdeck.local.lookups import look_up
 from quarterdeck.sandboxes.errors import NotARepositoryError
 from quarterdeck.sandboxes.sources import local_path, without_password
 
@@ -18,8 +18,10 @@ _SSH = re.compile(f"(?:{_USER}@)?{_HOST}{_PORT}")
 _SCP = re.compile(f"(?:{_USER}@)?{_HOST}(?P<port>)")
 """The only forms of what names a host. Other programs read every other form in their own way: curl skips
 slashes before a host, SSH takes what follows the last `@`, and both drop what they do not know."""
-_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")
-"""A name that some programs take for an address."""
+_NUMBER = r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)"
+_NUMBER_AT_END = re.compile(rf"(?:.*\.)?{_NUMBER}")
+"""A name that some programs take for an address; for SSH it may be an alias."""
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\.{_NUMBER})*")
 _COMMAND = re.compile(r"[\s\0'`\";&<>|(){}$\\]")
 """No part of a user or host. A command of the user's SSH configuration may contain either, and OpenSSH
 before 9.6 gives them to the shell as they are."""
@@ -45,12 +47,12 @@ async def network_options(url: str, private: bool) -> tuple[str, ...]:
         addresses = await look_up(host, port, private)
     except AddressRefusedError as e:
         raise NotARepositoryError(f"{host} may not be reached.", str(e)) from e
-    except LookupTimeoutError as e:
-        raise NotARepositoryError(str(e)) from e
-    except OSError:
+    except OSError:  # also when its name server does not answer
         addresses = [_NOWHERE]
     if scheme not in _PORTS:
         return ()
+    if ":" in host:  # an address, which curl does not take for a name
+        return ("-c", "http.followRedirects=false")
     places = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
     pinned = f"{host}:{port or _PORTS[scheme]}:{places}"
     return ("-c", "http.followRedirects=false", "-c", f"http.curloptResolve={pinned}")
@@ -81,7 +83,8 @@ def _read_host(text: str) -> tuple[str, str, int]:
     host = found["host"].strip("[]").lower() if found else ""
     port = found["port"] if found else None
     is_path = not mark or rest[len(named) :][:1] in ("", "/")
-    is_number = ":" in host or _NUMBER.fullmatch(host)
+    numbers = _NUMBER_AT_END if scheme in _PORTS else _NUMBERS
+    is_number = ":" in host or numbers.fullmatch(host)
     if (
         not is_path
         or not host

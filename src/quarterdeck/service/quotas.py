@@ -83,7 +83,8 @@ def has_run_room(
     must not keep others from starting.
     """
     runs = automation_executions
-    wait = runs.c.due_at.is_(None) if awaiting else runs.c.due_at.is_not(None)
+    # Not `due_at IS NULL`, for which SQLite would read all runs that have ended.
+    wait = runs.c.approval == "awaited" if awaiting else runs.c.due_at.is_not(None)
     return not _are_there(
         connection,
         OWNED_MOST,

@@ -14,6 +14,7 @@ RESET = (
     b"\x1b[?1049l"  # alternate screen
     b"\x1b[<u\x1b[>4;0m"  # keyboard protocols of programs
     b"\x1b[?1l\x1b>"  # cursor and number keys
+    b"\x1b[?69l"  # margins
     b"\x1b[4l"  # insert mode
     b"\x1b7\x1b[r\x1b8"  # scroll region, which moves the cursor
     b"\x1b(B\x1b)B\x0f"  # character set
@@ -24,7 +25,7 @@ RESET = (
 _LONGEST_PARAMETERS = 128
 """Characters of a sequence; a longer one is broken off, and the rest is text."""
 
-_MODE = "(?:1|7|12|25|47|1000|1002|1003|1004|1006|1015|1047|1048|1049|2004|2026)"
+_MODE = "(?:1|7|12|25|47|69|1000|1002|1003|1004|1006|1015|1047|1048|1049|2004|2026)"
 _SAFE = (
     r"\["
     r"(?:"
@@ -33,7 +34,8 @@ _SAFE = (
     r"|[0-9]{0,3}b"  # repeat
     r"|[0-9]{0,5}(?:;[0-9]{0,5})?[Hfr]"  # cursor, scroll region
     r"|\??[0-2]?[JK]"  # erase, but not the history
-    r"|[su]"  # save and restore the cursor
+    r"|u|[0-9]{0,5}(?:;[0-9]{0,5})?s"  # save and restore the cursor; margins
+    r"|[0-9;]{0,40}\$[xz]"  # fill and erase rectangles
     r"|[0-6]?\x20q"  # shape of the cursor
     r"|4[hl]"  # insert mode
     rf"|\?{_MODE}(?:;{_MODE}){{0,15}}[hl]"

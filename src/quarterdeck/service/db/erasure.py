@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 def erase_removed(url: str) -> bool:
-    """Write a SQLite database anew and empty its log: both keep earlier values for a long time.
+    """Rewrite a SQLite database and empty its log: both keep earlier values for a long time.
 
     Takes as much room as the database has, for a moment. Return whether it was done; there is
     nothing to do for a server. It is not done while another program reads the database.

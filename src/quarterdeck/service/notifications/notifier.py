@@ -161,7 +161,7 @@ def _without_markup(text: str) -> str:
     return _MARKUP.sub("\\1\u200b", text)
 
 
-_MARKUP = re.compile(r"([<@\]])")
+_MARKUP = re.compile(r"(<(?=[A-Za-z/!@#])|(?<!\w)@(?=\w)|\](?=[(\[:]))")
 """What begins a tag or a mention, or ends the text of a link; a blank without width after it ends that."""
 
 

@@ -260,7 +260,8 @@ def _content(block: Block, look: BlockStyle, tool: ToolBlock | None, prose: Pros
         case EchoBlock():
             return _message_rows(block, block.text, "", look)
         case MessageBlock():
-            return prose.rows(_shortened(block.text.rstrip())) or [()]
+            text = block.text.rstrip()
+            return [*prose.rows(text[:_LONGEST_TEXT]), *_rest_of(text, look.width)] or [()]
         case ThoughtBlock():
             return _thought(block, look)
         case ToolBlock():
@@ -281,12 +282,12 @@ _LONGEST_TEXT = 100_000
 """Characters of one text that are drawn: short lines of some megabytes would take many seconds."""
 
 
-def _shortened(text: str) -> str:
-    """Return a text, or its start and how much is left out."""
+def _rest_of(text: str, width: int) -> list[Line]:
+    """Return rows that say how much of a text is not drawn."""
     if len(text) <= _LONGEST_TEXT:
-        return text
-    left_out = f"\u2026 {len(text) - _LONGEST_TEXT:,} more characters are not shown, but can be copied"
-    return f"{text[:_LONGEST_TEXT]}\n\n{left_out}"
+        return []
+    rest = f"\u2026 {len(text) - _LONGEST_TEXT:,} more characters are not shown, but can be copied"
+    return [(), *wrap([Span(rest, TextRole.DIM)], width)]
 
 
 def _result(block: ResultBlock, width: int) -> list[Line]:
@@ -303,7 +304,9 @@ def _result(block: ResultBlock, width: int) -> list[Line]:
 
 def _texts(text: str, role: TextRole, width: int, mark: Line = ()) -> list[Line]:
     room = width - sum(len(span.text) for span in mark)
-    rows = [row for part in _shortened(text).split("\n") for row in wrap([Span(part, role)], room)]
+    lines = text[:_LONGEST_TEXT].split("\n")
+    rows = [row for part in lines for row in wrap([Span(part, role)], room)]
+    rows += _rest_of(text, room)
     return list(indent(rows, mark, line(" " * (width - room)))) if mark else rows
 
 
@@ -323,8 +326,9 @@ def _message_rows(block: Block, text: str, modes: str, look: BlockStyle) -> list
     if modes:
         head += (Span(f" {modes}", TextRole.WARNING),)
     bar = line(BAR, TextRole.USER)
-    rows = typed_rows(_shortened(text), look.width - 2) if text else ()
-    return [head, *indent(rows, bar, bar)]
+    width = look.width - 2
+    rows = typed_rows(text[:_LONGEST_TEXT], width) if text else []
+    return [head, *indent([*rows, *_rest_of(text, width)], bar, bar)]
 
 
 def _thought(block: SpeechBlock, look: BlockStyle) -> list[Line]:

@@ -371,6 +371,7 @@ class Prose:
 
     def __init__(self, width: int) -> None:
         self.width = width
+        self._last: tuple[str, list[Line]] = ("", [])
         self._frozen = ""
         self._rows: list[Line] = []
         self._rest = ""
@@ -378,6 +379,11 @@ class Prose:
 
     def rows(self, text: str) -> list[Line]:
         """Return the rows of the whole text."""
+        if text != self._last[0]:
+            self._last = text, self._all_rows(text)
+        return self._last[1]
+
+    def _all_rows(self, text: str) -> list[Line]:
         if text.count("\n") <= _MOST_LINES:
             return self._formatted(text)
         end = 0

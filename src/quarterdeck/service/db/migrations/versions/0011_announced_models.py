@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the table anew: whose the announcements were is not known. Agents repeat them."""
+    """Replace the table: the users of the announcements are not known. Agents repeat them."""
     op.drop_table("agent_models")
     op.create_table(
         "agent_models",
