@@ -6,6 +6,7 @@ import pytest
 
 from quarterdeck.cli.output import json_text, print_table, safe_line, safe_text
 from quarterdeck.wire.account import Health
+from tests.security.payloads import harm_in_text, payloads
 
 HOSTILE = "a\x1b]0;t\x07\x1b[2Jb\x9b31mc\u202ed\x08\x7f"
 
@@ -34,3 +35,10 @@ def test_a_table_keeps_its_columns_whatever_is_in_it(capsys):
     print_table(["NAME", "ID"], [["a\nb\x1b[2J", "1"], ["longer-name", "2"]])
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["NAME         ID", "a b          1", "longer-name  2"]
+
+
+def test_json_stacks_no_marks_and_says_the_same() -> None:
+    for text in payloads():
+        printed = json_text({"text": text})
+        assert harm_in_text(printed) is None, ascii(text)
+        assert json.loads(printed) == {"text": text}

@@ -23,7 +23,7 @@ Record = TypeVar("Record")
 _HARMLESS = re.compile(r"[ -~\n\t]*")
 _UNSAFE_IN_JSON = re.compile(
     "[\x7f-\x9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff]|(?<=[\u0300-\u036f]{4})[\u0300-\u036f]"
+    "\U000e0000-\U000e0fff]"
 )
 
 
@@ -82,7 +82,16 @@ def print_success(message: str, as_json: bool) -> None:
 def json_text(value: "BaseModel | Any") -> str:
     """Return JSON with control characters escaped."""
     text = json.dumps(_plain(value), ensure_ascii=False, default=_plain)
-    return _UNSAFE_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    text = _UNSAFE_IN_JSON.sub(lambda match: _escaped(match[0]), text)
+    if text.isascii():
+        return text
+    from quarterdeck.transcript.text import thin_marks
+
+    return thin_marks(text, _escaped)
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text)[1:-1]
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

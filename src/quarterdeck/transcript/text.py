@@ -110,22 +110,24 @@ def _strip(text: str) -> str:
     return thin_marks(_LEADING_JOINERS.sub("", text))
 
 
-def thin_marks(text: str) -> str:
-    """Return text with at most four zero-width marks in a row; more slow terminals down."""
-    return text if text.isascii() else _FOREIGN.sub(_thin, text)
+def thin_marks(text: str, replace: Callable[[str], str] = lambda mark: "") -> str:
+    """Return text with at most four zero-width marks in a row; more slow terminals down.
+
+    Args:
+        replace: returns what is put in the place of each further mark.
+    """
+    return text if text.isascii() else _FOREIGN.sub(lambda run: _thin(run[0], replace), text)
 
 
-def _thin(match: re.Match[str]) -> str:
-    run = match[0]
+def _thin(run: str, replace: Callable[[str], str]) -> str:
     if run.isalnum() and not _ENDS_OF_SYLLABLES.search(run):
         return run
     kept: list[str] = []
     marks = 0
     for character in run:
         marks = marks + 1 if _has_no_width(character) else 0
-        if marks <= _MAX_MARKS:
-            kept.append(character)
-    return run if len(kept) == len(run) else "".join(kept)
+        kept.append(character if marks <= _MAX_MARKS else replace(character))
+    return "".join(kept)
 
 
 def _has_no_width(character: str) -> bool:
