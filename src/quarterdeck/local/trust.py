@@ -12,7 +12,7 @@ def why_untrusted(path: Path) -> str | None:
     """Return why a file or directory may hold what another user wrote, as `belongs to ann`.
 
     None if only this user and root could write it, or when it cannot be looked at, so that its use says why.
-    A group that is this user's alone, as many distributions make one for each, is no other user.
+    The private group that many distributions make for each user does not count as another user.
     """
     try:
         status = path.stat()

@@ -37,7 +37,7 @@ class OwnBranches:
         )
 
     def has(self, ref: str) -> bool:
-        """Return whether a ref is the replica's branch, or one below it that is no other's."""
+        """Return whether a ref is the replica's branch, or one below it that no other replica owns."""
         if self.branch is None or not f"{ref}/".startswith(f"{HEADS}{self.branch}/"):
             return False
         path = f"{ref.removeprefix(HEADS)}/".casefold()

@@ -114,7 +114,7 @@ def _inside(key: bytes, value: bytes, address: PreviewAddress) -> bytes:
 
 
 def _cookie_prefix(address: PreviewAddress) -> bytes:
-    """Return what begins the names of a preview's cookies; by host there is no need for it."""
+    """Return the prefix of a preview's cookie names; with a host of its own it needs none."""
     return f"qd-{address.token[:8]}-".encode() if address.base else b""
 
 
