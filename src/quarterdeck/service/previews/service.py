@@ -85,7 +85,7 @@ class PreviewService:
         self._server.end(workspace_id, port)
 
     def hear(self, workspace_id: str, events: Sequence[StoredEvent]) -> None:
-        """End the connections to a workspace that is no longer active; an observer of the event log."""
+        """End connections to a workspace that is no longer active. Called by the event log."""
         if any(_has_stopped(event) for event in events):
             self._server.end(workspace_id)
 
