@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from quarterdeck.sandboxes.port import Login
+from quarterdeck.sandboxes.source_port import Login
 from quarterdeck.service.automations.prompts import TriggerEvent
 from quarterdeck.service.checks.calls import place_of
 from quarterdeck.service.hosts.settings import HostSettings, HostsSettings, login_of, serves

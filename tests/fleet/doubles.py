@@ -24,14 +24,13 @@ from quarterdeck.sandboxes.port import (
     KeptContent,
     KeptFile,
     Layout,
-    MirrorInfo,
     Progress,
-    RefUpdate,
     RepositorySource,
     Size,
     StartPoint,
     UncommittedCommit,
 )
+from quarterdeck.sandboxes.source_port import MirrorInfo, RefUpdate
 from quarterdeck.wire.git_state import EngineRepository
 
 ENGINE = Path(__file__).with_name("double_engine.py")

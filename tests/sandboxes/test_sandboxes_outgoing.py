@@ -14,7 +14,7 @@ import pytest
 
 from quarterdeck.sandboxes import git as sandboxes_git
 from quarterdeck.sandboxes.errors import DiskFullError, PushError
-from quarterdeck.sandboxes.port import RefUpdate
+from quarterdeck.sandboxes.source_port import RefUpdate
 from tests.support.disks import limited_files
 
 MEGABYTE = 1 << 20

@@ -8,7 +8,7 @@ import pytest
 from quarterdeck.sandboxes import source_trees as trees
 from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import TreeFile
+from quarterdeck.sandboxes.source_port import TreeFile
 from quarterdeck.sandboxes.source_trees import Trees
 from tests.git.remotes import PASSWORD, bare_copy, credential_helper, http_remote
 from tests.support.git import commit_files, git

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, create_engine, select, text
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import LocalDriver
+from quarterdeck.sandboxes.source_port import LocalDriver
 from quarterdeck.service.chats.rows import Deletion
 from quarterdeck.service.db.database import REVISIONS, Database, sqlite_url, writing_engine
 from quarterdeck.service.db.migrations import upgrade

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import LocalDriver
+from quarterdeck.sandboxes.source_port import LocalDriver
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.errors import HomeUnusableError, StorageError
 from quarterdeck.service.start import open_service

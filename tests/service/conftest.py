@@ -17,7 +17,8 @@ from quarterdeck.sandboxes.errors import (
     SandboxError,
     UnknownBranchError,
 )
-from quarterdeck.sandboxes.port import MirrorInfo, RepositorySource, SandboxDriver
+from quarterdeck.sandboxes.port import RepositorySource, SandboxDriver
+from quarterdeck.sandboxes.source_port import MirrorInfo
 from quarterdeck.service.app import build_app
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database

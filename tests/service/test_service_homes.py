@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.port import LocalDriver
+from quarterdeck.sandboxes.source_port import LocalDriver
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
 from quarterdeck.service.db.tables import settings, workspaces

@@ -15,9 +15,10 @@ from quarterdeck.sandboxes.errors import CloneError, DiskFullError, SandboxError
 from quarterdeck.sandboxes.git import GitRunner, SourceGitError, quoted
 from quarterdeck.sandboxes.layout import MIRRORS_INSIDE, Places, make_directory, write_for_user
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import START_REF, Progress, RepositorySource, UncommittedCommit
+from quarterdeck.sandboxes.port import Progress, RepositorySource, UncommittedCommit
 from quarterdeck.sandboxes.processes import SandboxUser
 from quarterdeck.sandboxes.record import CloneBook, CloneEntry, Mode, load_book, store_book
+from quarterdeck.sandboxes.source_port import START_REF
 from quarterdeck.sandboxes.sources import safe_name, spellings, without_password
 from quarterdeck.sandboxes.trees import Entered, remove_tree, walk
 from quarterdeck.wire.base import shown

@@ -28,8 +28,8 @@ from quarterdeck.local.processes import (
 )
 from quarterdeck.sandboxes.errors import DiskFullError, ProcessError
 from quarterdeck.sandboxes.git_limits import Limits, prefix_for, room_beside, usual_limits
-from quarterdeck.sandboxes.port import Login, upload_pack_arguments
 from quarterdeck.sandboxes.processes import wait_for_end
+from quarterdeck.sandboxes.source_port import Login, upload_pack_arguments
 
 log = logging.getLogger(__name__)
 

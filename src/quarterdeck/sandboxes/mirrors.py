@@ -30,15 +30,9 @@ from quarterdeck.sandboxes.git import (
     remove_remains,
     write_configuration,
 )
-from quarterdeck.sandboxes.port import (
-    Concern,
-    Login,
-    MirrorInfo,
-    Progress,
-    RepositorySource,
-    StartPoint,
-)
+from quarterdeck.sandboxes.port import Concern, Progress, RepositorySource, StartPoint
 from quarterdeck.sandboxes.reach import network_options
+from quarterdeck.sandboxes.source_port import Login, MirrorInfo
 from quarterdeck.sandboxes.sources import Source, local_path, name_from, safe_name, without_password
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 

@@ -27,7 +27,8 @@ from quarterdeck.sandboxes.git import (
     SourceGitError,
 )
 from quarterdeck.sandboxes.mirrors import OUTGOING, Mirrors
-from quarterdeck.sandboxes.port import RefUpdate, RepositorySource
+from quarterdeck.sandboxes.port import RepositorySource
+from quarterdeck.sandboxes.source_port import RefUpdate
 from quarterdeck.sandboxes.sources import local_path, without_password
 from quarterdeck.sandboxes.trees import remove_abandoned, remove_tree, temporary_name
 

@@ -57,20 +57,17 @@ from quarterdeck.sandboxes.port import (
     KeptContent,
     KeptFile,
     Layout,
-    Login,
-    MirrorInfo,
     Progress,
-    RefUpdate,
     RepositorySource,
     Size,
     StartPoint,
-    TreeFile,
     UncommittedCommit,
 )
 from quarterdeck.sandboxes.probe import Machine, examine
 from quarterdeck.sandboxes.record import load_book
 from quarterdeck.sandboxes.runtime import Runtime, socket_of
 from quarterdeck.sandboxes.sandbox import CommandOverrides
+from quarterdeck.sandboxes.source_port import Login, MirrorInfo, RefUpdate, TreeFile
 from quarterdeck.sandboxes.source_trees import Trees
 from quarterdeck.sandboxes.sources import local_path, refuse_password
 from quarterdeck.sandboxes.trees import remove_tree

@@ -15,8 +15,9 @@ from pathlib import Path, PurePosixPath
 from quarterdeck.sandboxes.errors import NotARepositoryError, SandboxError
 from quarterdeck.sandboxes.git import SourceGitError
 from quarterdeck.sandboxes.mirrors import Mirrors
-from quarterdeck.sandboxes.port import RepositorySource, TreeFile
+from quarterdeck.sandboxes.port import RepositorySource
 from quarterdeck.sandboxes.reach import network_options
+from quarterdeck.sandboxes.source_port import TreeFile
 from quarterdeck.sandboxes.sources import local_path, without_password
 
 MOST_FILES = 500

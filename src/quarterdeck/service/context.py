@@ -11,7 +11,8 @@ from fastapi import Depends, Path, Request
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.port import PROCESS, SandboxDriver, Sources
+from quarterdeck.sandboxes.port import PROCESS, SandboxDriver
+from quarterdeck.sandboxes.source_port import Sources
 from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.service.automations.changes import ChangeStreams
 from quarterdeck.service.caches import Remembered

@@ -21,7 +21,8 @@ from quarterdeck.local.home import Home
 from quarterdeck.local.processes import find
 from quarterdeck.local.sockets import socket_address
 from quarterdeck.local.trust import make_private, why_untrusted
-from quarterdeck.sandboxes.port import PROCESS, LocalDriver, SandboxDriver
+from quarterdeck.sandboxes.port import PROCESS, SandboxDriver
+from quarterdeck.sandboxes.source_port import LocalDriver
 from quarterdeck.sandboxes.switchboard import Switchboard
 from quarterdeck.service.automations.run_follower import follow_events
 from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from quarterdeck.local.files import read_file
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.port import Sources, TreeFile
+from quarterdeck.sandboxes.source_port import Sources, TreeFile
 from quarterdeck.wire.environment_parts import (
     SLUG_PATTERN,
     FoundSkill,

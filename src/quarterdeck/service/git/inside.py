@@ -17,7 +17,8 @@ from pydantic import BaseModel, ValidationError
 
 from quarterdeck.engine.link import EngineError, EngineLink, EngineRefusedError
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
-from quarterdeck.sandboxes.port import RepositorySource, SandboxDriver, upload_pack_arguments
+from quarterdeck.sandboxes.port import RepositorySource, SandboxDriver
+from quarterdeck.sandboxes.source_port import upload_pack_arguments
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.fleet.runtime import api_error
 from quarterdeck.service.replicas.rows import WorkspaceRow

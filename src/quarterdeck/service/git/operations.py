@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from quarterdeck.engine.link import EngineLink
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.port import RefUpdate, RepositorySource, SandboxDriver
+from quarterdeck.sandboxes.port import RepositorySource, SandboxDriver
+from quarterdeck.sandboxes.source_port import RefUpdate
 from quarterdeck.service.chats.rows import change_chat, list_chats, newest_message_chat, notices
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.rows import decided, layers_of

@@ -16,7 +16,8 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.port import RefUpdate, RepositorySource
+from quarterdeck.sandboxes.port import RepositorySource
+from quarterdeck.sandboxes.source_port import RefUpdate
 from quarterdeck.service.automations.run_rows import push_policy_of_run
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.environments.rows import push_policy

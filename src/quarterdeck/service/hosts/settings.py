@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from quarterdeck.sandboxes.port import Login
+from quarterdeck.sandboxes.source_port import Login
 
 HOST_A, HOST_B, LOCAL = "host-a", "host-b", "local"
 HOSTS = (HOST_A, HOST_B)

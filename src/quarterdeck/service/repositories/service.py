@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.sandboxes.errors import CloneError, NotARepositoryError, UnknownBranchError
-from quarterdeck.sandboxes.port import MirrorInfo, RepositorySource
+from quarterdeck.sandboxes.port import RepositorySource
+from quarterdeck.sandboxes.source_port import MirrorInfo
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environments
 from quarterdeck.service.environments.rows import names_bound_to
