@@ -13,6 +13,7 @@ import errno
 import os
 import platform
 import re
+import socket
 import stat
 import struct
 from base64 import b64encode
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from quarterdeck.local.sockets import refuse_descriptors
 from quarterdeck.sandboxes.port import Gap
 
 _CALLS: dict[str, tuple[int, tuple[int | None, int | None, int | None, int | None]]] = {
@@ -159,6 +161,13 @@ def find_hardening(bubblewrap: str | None) -> tuple[Hardening, list[Gap]]:
                 "Use Linux 6.12 or newer with Landlock enabled (the boot option lsm= names it).",
             )
         )
+    if not may_refuse_descriptors():
+        gaps.append(
+            Gap(
+                "programs in sandboxes can make the service wait, by open files that they send to it",
+                "Use Linux 6.16 or newer.",
+            )
+        )
     counted = bubblewrap is not None and _kernel() >= _COUNTED_SINCE
     if not counted:
         step = "Install bubblewrap, on Linux 5.14 or newer."
@@ -177,6 +186,12 @@ def landlock_version() -> int:
     """Return the version of this kernel's Landlock; 0 without it."""
     call = ctypes.CDLL(None, use_errno=True).syscall
     return max(0, call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION)))
+
+
+def may_refuse_descriptors() -> bool:
+    """Return whether this kernel lets a program refuse open files that others send to it."""
+    with socket.socket(socket.AF_UNIX) as trial:
+        return refuse_descriptors(trial.fileno())
 
 
 def _kernel() -> tuple[int, ...]:

@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from quarterdeck.local.sockets import refuse_descriptors
 from quarterdeck.sandboxes.interpreter import SYSTEM_PATH
 from quarterdeck.sandboxes.layout import Places
 from quarterdeck.sandboxes.processes import INSIDE_NAME, MARKER
@@ -178,7 +179,20 @@ async def _start_launcher(environment: dict[str, str]) -> _Launcher:
         raise
     finally:
         os.close(source)
+    _refuse_descriptors_on_streams(process)
     return _Launcher(process, pipe)
+
+
+def _refuse_descriptors_on_streams(process: asyncio.subprocess.Process) -> None:
+    """Refuse open files that the process sends: uvloop's standard streams are unix sockets.
+
+    Those of asyncio are pipes, which have no `socket`.
+    """
+    transport = cast("asyncio.SubprocessTransport", vars(process)["_transport"])
+    for number in range(3):
+        stream = transport.get_pipe_transport(number)
+        if stream is not None and (channel := stream.get_extra_info("socket")) is not None:
+            refuse_descriptors(channel.fileno())
 
 
 class ForkServer:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from quarterdeck.local.sockets import refuse_descriptors
 from quarterdeck.sandboxes.layout import open_socket
 
 READ_LIMIT = 1 << 18
@@ -26,6 +27,7 @@ async def connect_socket(path: Path) -> socket.socket:
     descriptor = open_socket(path)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.setblocking(False)
+    refuse_descriptors(connection.fileno())
     try:
         await _connect(connection, f"/proc/self/fd/{descriptor}")
     except BaseException:

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from quarterdeck.local.files import reason_of
-from quarterdeck.local.sockets import socket_address
+from quarterdeck.local.sockets import refuse_descriptors, socket_address
 from quarterdeck.service.errors import AddressInUseError, ListenError
 
 BACKLOG = 512
@@ -169,6 +169,7 @@ def _bind_unix(path: Path, mask: int, entrance: Entrance) -> Bound:
     # Bound under another name and renamed: the path never names a socket that does not listen yet.
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    refuse_descriptors(opened.fileno())
     try:
         draft.unlink(missing_ok=True)
         with socket_address(draft) as address, _umask(mask):
