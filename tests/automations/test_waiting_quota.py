@@ -1,10 +1,14 @@
 """How many runs of an owner may wait, and what becomes of events above that."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event
 
 from quarterdeck.service import quotas
+from quarterdeck.service.automations.scheduler import fire_due
 from tests.automations.conftest import Office
 from tests.automations.host_payloads import of_stranger, pull_request
 from tests.automations.hosting import OPENED, Hosting, trigger
@@ -76,6 +80,67 @@ async def test_a_schedule_above_the_quota_is_skipped(hosting: Hosting) -> None:
     office.clock.pass_by(minutes=1)
     await office.runner.turn()
     assert [one["reason"] for one in (await history(office, made))["skipped"]] == ["quota"]
+
+
+@contextmanager
+def counts_of_waiting_runs() -> Generator[list[str]]:
+    """Collect the statements that count the waiting runs of an owner."""
+    statements: list[str] = []
+
+    def note(_: Any, __: Any, statement: str, *___: Any) -> None:
+        if "count(" in statement and "automation_executions JOIN automations" in statement:
+            statements.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield statements
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+async def test_an_event_counts_the_waiting_runs_of_an_owner_once(
+    hosting: Hosting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = hosting.office
+    monkeypatch.setattr(quotas, "OWNED_MOST", 4)
+    made = [await office.create(name=f"n{n}", triggers=[OPENED]) for n in range(4)]
+    monkeypatch.setattr(quotas, "OWNED_MOST", 2)
+    with counts_of_waiting_runs() as statements:
+        await opened(hosting, 1)
+    found = [await history(office, one) for one in made]
+    assert sorted(len(one["executions"]) for one in found) == [0, 0, 1, 1]
+    assert sorted(len(one["skipped"]) for one in found) == [0, 0, 1, 1]
+    assert len(statements) == 1
+
+
+async def test_due_schedules_count_the_waiting_runs_of_an_owner_once(
+    hosting: Hosting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = hosting.office
+    monkeypatch.setattr(quotas, "OWNED_MOST", 4)
+    made = [await office.create(name=f"n{n}", triggers=[MINUTELY]) for n in range(4)]
+    monkeypatch.setattr(quotas, "OWNED_MOST", 2)
+    office.clock.pass_by(minutes=1)
+    with counts_of_waiting_runs() as statements:
+        fired = await office.world.context.database.write(lambda c: fire_due(c, office.clock.now))
+    found = [await history(office, one) for one in made]
+    assert fired == 4 and sum(len(one["executions"]) for one in found) == 2
+    assert len(statements) == 1
+
+
+async def test_a_push_to_several_automations_takes_the_place_of_their_runs_at_the_quota(
+    hosting: Hosting,
+) -> None:
+    office = hosting.office
+    triggers = [OPENED, PUSHED]
+    made = [await office.create(name=f"n{n}", triggers=triggers) for n in range(2)]
+    await opened(hosting, 1)
+    office.clock.pass_by(seconds=1)
+    await hosting.host_a(pull_request("synchronize", number=1, sha=SHA_2))
+    for one in made:
+        newest, earlier = (await history(office, one))["executions"]
+        assert (newest["status"], newest["head_sha"]) == ("pending", SHA_2)
+        assert earlier["reason"] == "superseded"
 
 
 async def test_strangers_do_not_keep_others_from_starting(hosting: Hosting) -> None:

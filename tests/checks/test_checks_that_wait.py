@@ -10,6 +10,7 @@ from quarterdeck.service.automations.run_rows import due_executions
 from quarterdeck.service.automations.service import find_automation
 from quarterdeck.service.fleet.settings import FleetSettings
 from quarterdeck.service.formats import moment_text
+from quarterdeck.service.quotas import WaitingRuns
 from quarterdeck.wire.automation_runs import PullRequestRef
 from tests.checks.desk import SHA, SHA_2, Begun, Desk, pull_request
 from tests.fleet.conftest import SETTINGS
@@ -72,7 +73,7 @@ async def event(desk: Desk, automation: str, sha: str) -> None:
     def take(connection):
         row = find_automation(connection, automation)
         assert row is not None
-        take_event(connection, row, occasion, now)
+        take_event(connection, WaitingRuns(connection), row, occasion, now)
 
     await desk.world.context.database.write(take)
 

@@ -12,6 +12,7 @@ from quarterdeck.service.db.tables import (
     api_keys,
     automation_executions,
     automations,
+    credentials,
     environments,
     workspaces,
 )
@@ -20,36 +21,28 @@ from quarterdeck.wire.automation_runs import ExecutionStatus
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.quotas import CHATS_MOST, OWNED_MOST, REPLICAS_MOST, STORED_CHATS_MOST
 
+_NOUNS: dict[Table, str] = {
+    api_keys: "API keys",
+    automations: "automations",
+    credentials: "keys of providers",
+    environments: "environments",
+}
+"""The tables whose rows are counted for their owner."""
 
-def require_automation_room(
-    connection: Connection, organization_id: str, user_id: str | None
+
+def require_room(
+    connection: Connection, table: Table, organization_id: str, user_id: str | None
 ) -> None:
-    """Check that an owner may have one more automation.
+    """Check that an owner may have one more row of a table.
 
     Raises:
         ApiError: QUOTA_REACHED.
     """
-    _require_owned(connection, automations, organization_id, user_id, "automations")
-
-
-def require_environment_room(
-    connection: Connection, organization_id: str, user_id: str | None
-) -> None:
-    """Check that an owner may have one more environment.
-
-    Raises:
-        ApiError: QUOTA_REACHED.
-    """
-    _require_owned(connection, environments, organization_id, user_id, "environments")
-
-
-def require_key_room(connection: Connection, organization_id: str, user_id: str | None) -> None:
-    """Check that an owner may have one more API key.
-
-    Raises:
-        ApiError: QUOTA_REACHED.
-    """
-    _require_owned(connection, api_keys, organization_id, user_id, "API keys")
+    if _are_there(connection, OWNED_MOST, table, *_owned(table, organization_id, user_id)):
+        whose = "The organization has" if user_id is None else "You have"
+        raise _reached(
+            f"{whose} {OWNED_MOST:,} {_NOUNS[table]}, which is the most allowed. Delete some first."
+        )
 
 
 def require_part_room(connection: Connection, table: Table, environment_id: str, noun: str) -> None:
@@ -65,34 +58,55 @@ def require_part_room(connection: Connection, table: Table, environment_id: str,
 def require_run_room(
     connection: Connection, organization_id: str, user_id: str | None, *, awaiting: bool = False
 ) -> None:
-    """Check that one more run of an owner's automations may wait; `awaiting` as in `has_run_room`.
+    """Check that one more run of an owner's automations may wait; `awaiting` as in `WaitingRuns`.
 
     Raises:
         ApiError: QUOTA_REACHED.
     """
-    if not has_run_room(connection, organization_id, user_id, awaiting=awaiting):
+    if not WaitingRuns(connection).has_room((organization_id, user_id), awaiting=awaiting):
         raise _reached(f"{OWNED_MOST:,} runs wait, which is the most allowed. Cancel some first.")
 
 
-def has_run_room(
-    connection: Connection, organization_id: str, user_id: str | None, *, awaiting: bool
-) -> bool:
-    """Return whether one more run of an owner's automations may wait.
+Owner = tuple[str, str | None]
+"""An organization, and the user of what is personal."""
+
+
+class WaitingRuns:
+    """How many runs of each owner wait, within one write.
+
+    One event may start runs of a thousand automations of an owner, so each owner's are counted once,
+    and what the write changes is added.
 
     Runs that wait for approval (`awaiting`) are counted by themselves: strangers cause them, and
     must not keep others from starting.
     """
-    runs = automation_executions
-    # Not `due_at IS NULL`, for which SQLite would read all runs that have ended.
-    wait = runs.c.approval == "awaited" if awaiting else runs.c.due_at.is_not(None)
-    return not _are_there(
-        connection,
-        OWNED_MOST,
-        runs.join(automations, automations.c.id == runs.c.automation_id),
-        *_owned(automations, organization_id, user_id),
-        runs.c.status == ExecutionStatus.PENDING,
-        wait,
-    )
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._counts: dict[tuple[Owner, bool], int] = {}
+
+    def has_room(self, owner: Owner, *, awaiting: bool) -> bool:
+        """Return whether one more run of the owner's automations may wait."""
+        key = owner, awaiting
+        if key not in self._counts:
+            self._counts[key] = self._count(owner, awaiting)
+        return self._counts[key] < OWNED_MOST
+
+    def add(self, owner: Owner, number: int, *, awaiting: bool) -> None:
+        """Note that so many more runs wait, or fewer."""
+        if (owner, awaiting) in self._counts:
+            self._counts[owner, awaiting] += number
+
+    def _count(self, owner: Owner, awaiting: bool) -> int:
+        runs = automation_executions
+        # Not `due_at IS NULL`, for which SQLite would read all runs that have ended.
+        wait = runs.c.approval == "awaited" if awaiting else runs.c.due_at.is_not(None)
+        statement = (
+            select(func.count())
+            .select_from(runs.join(automations, automations.c.id == runs.c.automation_id))
+            .where(*_owned(automations, *owner), runs.c.status == ExecutionStatus.PENDING, wait)
+        )
+        return self._connection.execute(statement).scalar_one()
 
 
 def require_replica_room(connection: Connection, organization_id: str) -> None:
@@ -120,16 +134,6 @@ def require_chat_room(connection: Connection, workspace_id: str) -> None:
         raise _reached(f"A replica has at most {CHATS_MOST:,} chats.")
     if stored >= STORED_CHATS_MOST:
         raise _reached(f"A replica has at most {STORED_CHATS_MOST:,} chats with deleted ones.")
-
-
-def _require_owned(
-    connection: Connection, table: Table, organization_id: str, user_id: str | None, nouns: str
-) -> None:
-    if _are_there(connection, OWNED_MOST, table, *_owned(table, organization_id, user_id)):
-        whose = "The organization has" if user_id is None else "You have"
-        raise _reached(
-            f"{whose} {OWNED_MOST:,} {nouns}, which is the most allowed. Delete some first."
-        )
 
 
 def _owned(

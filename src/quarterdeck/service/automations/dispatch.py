@@ -48,7 +48,7 @@ from quarterdeck.service.hosts.settings import HOST_A, HOST_B
 from quarterdeck.service.hosts.webhooks import matches, signs
 from quarterdeck.service.identity.authentication import hash_of
 from quarterdeck.service.identity.service import Caller
-from quarterdeck.service.quotas import has_run_room, require_run_room
+from quarterdeck.service.quotas import WaitingRuns, require_run_room
 from quarterdeck.service.repositories.rows import list_repositories
 from quarterdeck.service.system_rows import add_receipt
 from quarterdeck.wire.automation_runs import (
@@ -282,7 +282,7 @@ async def take_webhook(context: ServiceContext, token: str, body: bytes, signatu
     def run(connection: Connection) -> bool:
         automation = called(connection)
         occasion = TriggerEvent(TriggerType.CUSTOM, None, moment_text(now), payload)
-        return take_event(connection, automation, occasion, now)
+        return take_event(connection, WaitingRuns(connection), automation, occasion, now)
 
     return await context.database.write(run)
 
@@ -296,6 +296,7 @@ def _is_signed(context: ServiceContext, automation: Row, body: bytes, signature:
 
 def take_event(
     connection: Connection,
+    waiting_runs: WaitingRuns,
     automation: Row,
     occasion: TriggerEvent,
     now: datetime,
@@ -322,17 +323,18 @@ def take_event(
     if is_push and automation["on_new_event"] == "cancel" and not occasion.joins:
         # First, because their room is enough for the new run; and they are outdated in any case.
         newest = None if waiting is None else str(waiting["id"])
-        supersede(connection, automation, group_key, at, but=newest)
+        supersede(connection, waiting_runs, automation, group_key, at, but=newest)
     if waiting is not None:
         latest = datetime.fromisoformat(waiting["triggered_at"]) + longest_burst(automation)
         due = moment_text(min(now + quiet, latest))
         replace_occasion(connection, waiting["id"], due, occasion.event, trigger_json(occasion))
         return False
-    if not has_run_room(connection, *owner_of(automation), awaiting=awaiting):
+    if not waiting_runs.has_room(owner_of(automation), awaiting=awaiting):
         add_skip(connection, automation["id"], SkipReason.QUOTA, at, at, 1)
         return False
     due = moment_text(now + min(quiet, longest_burst(automation)))
     begin_run(connection, automation, occasion, at, due_at=due, group_key=group_key)
+    waiting_runs.add(owner_of(automation), 1, awaiting=awaiting)
     return True
 
 
@@ -419,6 +421,7 @@ async def take_host_webhook(
     def run(connection: Connection) -> int:
         add_receipt(connection, digest, moment_text(now))
         matched = [] if event is None else matches(connection, host, event)
+        waiting_runs = WaitingRuns(connection)
         for match in matched:
             assert event is not None  # something matched it
             about = event.pull_request
@@ -434,7 +437,15 @@ async def take_host_webhook(
                 event.author,
             )
             group = f"{host} {event.repository}#{about.number}"
-            take_event(connection, match.automation, occasion, now, group, is_push=event.is_push)
+            take_event(
+                connection,
+                waiting_runs,
+                match.automation,
+                occasion,
+                now,
+                group,
+                is_push=event.is_push,
+            )
         return len(matched)
 
     try:

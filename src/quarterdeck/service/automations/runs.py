@@ -28,6 +28,7 @@ from quarterdeck.service.automations.rows import (
     change_automation_row,
     execution_record,
     find_automation,
+    owner_of,
 )
 from quarterdeck.service.automations.run_rows import (
     OPEN,
@@ -42,6 +43,7 @@ from quarterdeck.service.automations.run_rows import (
 from quarterdeck.service.checks.calls import run_ended
 from quarterdeck.service.formats import storable, storable_json
 from quarterdeck.service.hosts.settings import HOSTS
+from quarterdeck.service.quotas import WaitingRuns
 from quarterdeck.wire.automation_runs import (
     UNCOUNTED_REASONS,
     ExecutionReason,
@@ -264,15 +266,24 @@ def stop_run(
 
 
 def supersede(
-    connection: Connection, automation: Row, group_key: str | None, now: str, *, but: str | None
+    connection: Connection,
+    waiting_runs: WaitingRuns,
+    automation: Row,
+    group_key: str | None,
+    now: str,
+    *,
+    but: str | None,
 ) -> None:
     """End the runs of a group that have not ended: a newer push takes their place.
 
     `but` is the id of a run that goes on, because it gets the newer push.
     """
     for older in open_of_group(connection, automation["id"], group_key):
-        if older["id"] != but:
-            stop_run(connection, older, SUPERSEDED, ExecutionReason.SUPERSEDED, now)
+        if older["id"] == but:
+            continue
+        stop_run(connection, older, SUPERSEDED, ExecutionReason.SUPERSEDED, now)
+        if older["status"] == ExecutionStatus.PENDING:
+            waiting_runs.add(owner_of(automation), -1, awaiting=older["approval"] == AWAITED)
 
 
 def end_waiting(connection: Connection, automation_id: str, now: str) -> None:

@@ -55,7 +55,7 @@ from quarterdeck.service.db.database import Database
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.authentication import hash_of
-from quarterdeck.service.quotas import has_run_room
+from quarterdeck.service.quotas import WaitingRuns
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.automation_runs import ExecutionReason, SkipReason
 from quarterdeck.wire.errors import ErrorCode
@@ -80,10 +80,13 @@ MOMENT = timedelta(seconds=1)
 def fire_due(connection: Connection, now: datetime) -> int:
     """Start the runs of some due schedules; return how many schedules were advanced."""
     rows = due_automations(connection, moment_text(now), BATCH)
-    return sum(_fire(connection, row, now) for row in rows)
+    waiting_runs = WaitingRuns(connection)
+    return sum(_fire(connection, waiting_runs, row, now) for row in rows)
 
 
-def _fire(connection: Connection, row: RowMapping, now: datetime) -> bool:
+def _fire(
+    connection: Connection, waiting_runs: WaitingRuns, row: RowMapping, now: datetime
+) -> bool:
     expression, zone, come = row["cron_expression"], row["cron_timezone"], row["cron_next_fire_at"]
     following = next_fire(expression, zone, now)
     moved = move_schedule(connection, row["id"], come, following and moment_text(following))
@@ -92,9 +95,9 @@ def _fire(connection: Connection, row: RowMapping, now: datetime) -> bool:
     moment = _newest_missed(row, now)
     _note_missed(connection, row, moment or now)
     if moment is not None:
-        reason = _skip_reason(connection, row)
+        reason = _skip_reason(connection, waiting_runs, row)
         if reason is None:
-            _begin(connection, row, moment, now)
+            _begin(connection, waiting_runs, row, moment, now)
         else:
             at = moment_text(moment)
             add_skip(connection, row["id"], reason, at, at, 1)
@@ -133,24 +136,33 @@ def _last_between(expression: str, zone: str, since: datetime, until: datetime) 
     return None
 
 
-def _skip_reason(connection: Connection, row: RowMapping) -> SkipReason | None:
+def _skip_reason(
+    connection: Connection, waiting_runs: WaitingRuns, row: RowMapping
+) -> SkipReason | None:
     """Return why a due moment starts no run."""
     skips = bool(json.loads(row["config_json"]).get("skip_while_running", False))
     if skips and has_open(connection, row["id"]):
         return SkipReason.RUNNING
     if row["concurrency"] is not None and fire_waits(connection, row["id"]):
         return SkipReason.CONCURRENCY
-    if not has_run_room(connection, *owner_of(row), awaiting=False):
+    if not waiting_runs.has_room(owner_of(row), awaiting=False):
         return SkipReason.QUOTA
     return None
 
 
-def _begin(connection: Connection, row: RowMapping, moment: datetime, now: datetime) -> None:
+def _begin(
+    connection: Connection,
+    waiting_runs: WaitingRuns,
+    row: RowMapping,
+    moment: datetime,
+    now: datetime,
+) -> None:
     fire_key = f"cron {row['id']} {moment_text(moment)}"
     if has_run_for_fire(connection, fire_key):
         return
     occasion = TriggerEvent("cron", None, moment_text(moment))
     begin_run(connection, row, occasion, moment_text(now), fire_key=fire_key)
+    waiting_runs.add(owner_of(row), 1, awaiting=False)
 
 
 FIELDS = 5

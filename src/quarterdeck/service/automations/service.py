@@ -40,13 +40,14 @@ from quarterdeck.service.checks.rows import drop_settled
 from quarterdeck.service.checks.service import head_refs
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.records import readable
+from quarterdeck.service.db.tables import automations
 from quarterdeck.service.environments.rows import find_environment
 from quarterdeck.service.environments.service import repositories_for
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import check_match, etag_of, moment_text
 from quarterdeck.service.hosts.settings import place_of
 from quarterdeck.service.identity.service import Caller, CallerKind, require_admin
-from quarterdeck.service.quotas import require_automation_room
+from quarterdeck.service.quotas import require_room
 from quarterdeck.wire.automations import (
     Automation,
     AutomationList,
@@ -165,7 +166,7 @@ async def create_automation(
 
     def run(connection: Connection) -> Row | None:
         _check_environment(connection, caller, str(body.environment_id), user_id)
-        require_automation_room(connection, caller.organization_id, user_id)
+        require_room(connection, automations, caller.organization_id, user_id)
         add_automation(connection, values)
         store_automation_change(connection, automation_id, moment_text(now))
         return find_automation(connection, automation_id)

@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.service.automations.rows import names_using
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.tables import environments
 from quarterdeck.service.environments.rows import (
     Layer,
     add_environment,
@@ -22,7 +23,7 @@ from quarterdeck.service.environments.rows import (
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.formats import check_match, etag_of, moment_text
 from quarterdeck.service.identity.service import Caller, require_admin
-from quarterdeck.service.quotas import require_environment_room
+from quarterdeck.service.quotas import require_room
 from quarterdeck.service.repositories.rows import (
     find_repository,
     find_repository_set,
@@ -156,7 +157,7 @@ async def create_environment(
         check_binding(connection, organization, body.repository_id, body.repository_set_id)
         check_source(connection, caller, body)
         user_id = caller.user_id if body.scope == "user" else None
-        require_environment_room(connection, organization, user_id)
+        require_room(connection, environments, organization, user_id)
         columns = as_columns(body.model_dump(mode="json", exclude={"scope"}))
         environment_id = add_environment(connection, organization, now, user_id=user_id, **columns)
         return find_environment(connection, organization, caller.user_id, environment_id)

@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from quarterdeck.local.addresses import numeric_address
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.tables import api_keys
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.first_start import owner_of
 from quarterdeck.service.formats import moment_text
@@ -35,7 +36,7 @@ from quarterdeck.service.identity.rows import (
 )
 from quarterdeck.service.identity.service import Caller
 from quarterdeck.service.identity.tokens import LIFETIME_SECONDS, DeviceSettings, Tokens
-from quarterdeck.service.quotas import require_key_room
+from quarterdeck.service.quotas import require_room
 from quarterdeck.wire import account as wire
 from quarterdeck.wire.account import ApiKey, ApiKeyList, ApiKeyMade
 from quarterdeck.wire.errors import ErrorCode
@@ -50,7 +51,7 @@ async def create_key(context: ServiceContext, scope: KeyScope, name: str) -> Api
     key, now = new_key(), moment_text(context.clock())
 
     def run(connection: Connection) -> ApiKey:
-        require_key_room(connection, scope.organization_id, scope.user_id)
+        require_room(connection, api_keys, scope.organization_id, scope.user_id)
         return add_key(connection, scope, name, shown_prefix(key), hash_of(key), now)
 
     stored = await context.database.write(run)
