@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
 from quarterdeck.service.hosts.settings import HostsSettings
@@ -92,16 +93,21 @@ async def test_a_host_that_says_nothing_holds_no_run_up(desk: Desk) -> None:
     assert "did not answer in time" in (await desk.check_of(begun))["summary"]
 
 
+async def deliver(desk: Desk) -> httpx.Response:
+    """A member's command in a comment on a stranger's pull request, as host A sends it."""
+    comment = issue_comment("/qd look", author=STRANGER)
+    repository = {"full_name": SHOP, "clone_url": f"{desk.source_host.url}/{SHOP}.git"}
+    body = json.dumps({**comment, "repository": repository}).encode()
+    headers = {"Authorization": "", **signed(body, event="issue_comment")}
+    return await desk.world.client.post(A, content=body, headers=headers)
+
+
 async def command(desk: Desk) -> dict[str, Any]:
     """A run that a member commands in a comment on a stranger's pull request."""
     settings = replace(desk.world.context.hosts.host_a, webhook_secret=SECRET_A)
     desk.world.context.hosts = HostsSettings(host_a=settings)
     made = await desk.create(triggers=[trigger("pull_request.command")])
-    comment = issue_comment("/qd look", author=STRANGER)
-    repository = {"full_name": SHOP, "clone_url": f"{desk.source_host.url}/{SHOP}.git"}
-    body = json.dumps({**comment, "repository": repository}).encode()
-    headers = {"Authorization": "", **signed(body, event="issue_comment")}
-    answer = await desk.world.client.post(A, content=body, headers=headers)
+    answer = await deliver(desk)
     assert answer.status_code == 202, answer.text
     [run] = await desk.runs(made["id"])
     assert run["awaiting_approval"]
@@ -123,3 +129,13 @@ async def test_a_push_after_the_command_is_not_what_is_approved(desk: Desk) -> N
 async def test_a_command_whose_host_is_down_is_accepted(desk: Desk) -> None:
     desk.source_host.down = True
     assert (await command(desk))["head_sha"] is None
+
+
+async def test_a_repeated_webhook_asks_the_host_nothing(desk: Desk) -> None:
+    desk.source_host.heads[7] = SHA
+    await command(desk)
+    asked = len(desk.source_host.asked)
+    assert asked
+    answer = await deliver(desk)
+    assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
+    assert len(desk.source_host.asked) == asked

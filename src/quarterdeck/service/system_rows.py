@@ -108,6 +108,14 @@ def add_receipt(connection: Connection, digest: str, now: str) -> None:
     connection.execute(insert(table).values(digest=digest, received_at=now))
 
 
+def has_receipt(connection: Connection, digest: str) -> bool:
+    """Return whether a webhook was accepted before."""
+    return (
+        connection.execute(select(table.c.digest).where(table.c.digest == digest)).first()
+        is not None
+    )
+
+
 def forget_receipts(connection: Connection, before: str) -> int:
     """Remove receipts older than a moment; return how many."""
     return connection.execute(delete(table).where(table.c.received_at < before)).rowcount

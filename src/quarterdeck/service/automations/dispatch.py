@@ -50,7 +50,7 @@ from quarterdeck.service.identity.authentication import hash_of
 from quarterdeck.service.identity.service import Caller
 from quarterdeck.service.quotas import WaitingRuns, require_run_room
 from quarterdeck.service.repositories.rows import list_repositories
-from quarterdeck.service.system_rows import add_receipt
+from quarterdeck.service.system_rows import add_receipt, has_receipt
 from quarterdeck.wire.automation_runs import (
     Execution,
     ExecutionReason,
@@ -414,9 +414,12 @@ async def take_host_webhook(
     if changed is not None:  # also by events that no automation uses, such as the end of a check
         apis.expire(host, changed)
     event = _understood(host, kind, payload)
+    digest = _digest(host, body, delivery_id)
+    if await context.database.read(lambda c: has_receipt(c, digest)):  # before its host is asked
+        raise _received_before()
     if event is not None:
         event = await _with_head(context, checks, host, event)
-    digest, now = _digest(host, body, delivery_id), context.clock()
+    now = context.clock()
 
     def run(connection: Connection) -> int:
         add_receipt(connection, digest, moment_text(now))
@@ -451,10 +454,14 @@ async def take_host_webhook(
     try:
         count = await context.database.write(run)
     except IntegrityError as e:
-        raise ApiError(ErrorCode.CONFLICT, "This webhook was received before.") from e
+        raise _received_before() from e
     if event is not None:
         where = f"{event.repository}#{event.pull_request.number}"
         log.info("%s of %s at %s matched %d automations", event.name, where, host, count)
+
+
+def _received_before() -> ApiError:
+    return ApiError(ErrorCode.CONFLICT, "This webhook was received before.")
 
 
 async def _with_head(
