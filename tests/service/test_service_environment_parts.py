@@ -10,7 +10,10 @@ from sqlalchemy import insert, select, update
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.tables import environment_hooks, environment_variables, warm_pools
+from quarterdeck.service.environments import rows
+from quarterdeck.service.environments.hooks import save_tested
 from quarterdeck.service.formats import now_text
+from quarterdeck.service.identity.service import Caller, CallerKind, MemberRole
 from quarterdeck.wire.environment_parts import CONTENT_LIMIT, FILES_LIMIT, FILES_MOST
 from tests.service.callers import Callers, Client, environment, made, refused
 
@@ -590,6 +593,25 @@ async def test_versions_of_a_hook_only_grow(
         assert (await callers.key.get(f"{path}/{kind}-hooks")).json()[key] == hook
     kept = select(environment_hooks.c.version).where(environment_hooks.c.is_active)
     assert await context.database.read(lambda c: list(c.execute(kept).scalars())) == [3]
+
+
+async def test_the_newest_versions_of_a_hook_are_kept(
+    callers: Callers, context: ServiceContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "MOST_HOOKS", 2)
+    path = await environment(callers.key)
+    of = path.rsplit("/", 1)[-1]
+    await callers.key.post(f"{path}/start-hooks/save", json={"content": "true"})
+    await callers.key.post(f"{path}/warm-hooks/save", json={"content": "echo 1"})
+    kind = CallerKind.ORGANIZATION_KEY
+    caller = Caller(callers.people.organization, None, kind, role=MemberRole.ADMIN)
+    for version in (2, 3, 4):
+        await save_tested(context, caller, of, f"echo {version}", passed=False)
+    columns = (environment_hooks.c.kind, environment_hooks.c.version)
+    statement = select(*columns).order_by(*columns)
+    kept = await context.database.read(lambda c: [tuple(row) for row in c.execute(statement)])
+    assert kept == [("start", 1), ("warm", 1), ("warm", 3), ("warm", 4)]
+    assert (await callers.key.get(f"{path}/warm-hooks")).json()["warm_hook"]["version"] == 1
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t"])

@@ -68,6 +68,18 @@ async def test_keys(callers: Callers) -> None:
     assert answer.status_code == 201, answer.text
 
 
+async def test_keys_of_providers(callers: Callers) -> None:
+    for client, at in ((callers.member, "user/credentials"), (callers.key, "credentials")):
+        paths = [f"/v1/provider-{n}/{at}" for n in range(4)]
+        for path in paths[:3]:
+            assert (await client.post(path, json={"api_key": "secret"})).status_code == 200
+        refused(await client.post(paths[3], json={"api_key": "s"}), 429, "QUOTA_REACHED")
+        # One that is replaced needs no room.
+        assert (await client.post(paths[0], json={"api_key": "other"})).status_code == 200
+        assert (await client.delete(paths[0])).is_success
+        assert (await client.post(paths[3], json={"api_key": "secret"})).status_code == 200
+
+
 PARTS: dict[str, Callable[[int], dict[str, Any]]] = {
     "variables": lambda n: {"key": f"KEY_{n}", "value": "x"},
     "skills": lambda n: {"name": "s", "slug": f"s{n}", "source": f"https://x.example/{n}"},

@@ -1,8 +1,8 @@
 """How many records may be stored. More are refused; what an earlier version stored stays usable."""
 
 OWNED_MOST = 1_000
-"""Automations, environments, API keys and waiting runs of an owner: of a user in an organization, or
-of the organization itself. Variables, skills and MCP servers of one environment, too."""
+"""Automations, environments, API keys, keys of providers and waiting runs of an owner: of a user in an
+organization, or of the organization itself. Variables, skills and MCP servers of one environment, too."""
 
 REPLICAS_MOST = 10_000
 """Replicas of an organization in every state, also sleeping and archived ones."""

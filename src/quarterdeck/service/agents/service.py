@@ -16,9 +16,11 @@ from quarterdeck.service.agents.rows import (
     remove_credential,
 )
 from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.db.tables import credentials
 from quarterdeck.service.errors import ApiError
 from quarterdeck.service.first_start import is_owner
 from quarterdeck.service.formats import moment_text
+from quarterdeck.service.quotas import require_room
 from quarterdeck.wire.agents import Agent, CredentialSet, CredentialStatus
 from quarterdeck.wire.errors import ErrorCode
 
@@ -162,13 +164,15 @@ async def set_credential(
     """Store a key, replacing an earlier one; workspaces started from now on get it.
 
     Raises:
-        ApiError: CONFLICT when it is being set concurrently.
+        ApiError: CONFLICT when it is being set concurrently, QUOTA_REACHED.
     """
     credential_id = new_credential_id()
     sealed = context.vault.seal(credential_id, key)
     now = moment_text(context.clock())
 
     def run(connection: Connection) -> None:
+        if find_credential(connection, organization_id, user_id, provider) is None:
+            require_room(connection, credentials, organization_id, user_id)
         put_credential(connection, credential_id, organization_id, user_id, provider, sealed, now)
 
     try:

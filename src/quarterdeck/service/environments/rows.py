@@ -363,6 +363,10 @@ def drop_active_hook(connection: Connection, environment_id: str, kind: HookKind
     )
 
 
+MOST_HOOKS = 100
+"""How many of the newest versions of each kind of hook an environment keeps, besides the active one."""
+
+
 def save_hook(
     connection: Connection,
     organization_id: str,
@@ -372,7 +376,7 @@ def save_hook(
     now: str,
     active: bool = True,
 ) -> RowMapping:
-    """Store the next version, activate it by default, and return it."""
+    """Store the next version, activate it by default, and return it; forget the oldest of many."""
     if active:
         drop_active_hook(connection, environment_id, kind)
     newest = connection.execute(
@@ -381,6 +385,14 @@ def save_hook(
             environment_hooks.c.kind == kind,
         )
     ).scalar()
+    connection.execute(
+        delete(environment_hooks).where(
+            environment_hooks.c.environment_id == environment_id,
+            environment_hooks.c.kind == kind,
+            environment_hooks.c.version <= (newest or 0) + 1 - MOST_HOOKS,
+            ~environment_hooks.c.is_active,
+        )
+    )
     stored = connection.execute(
         insert(environment_hooks)
         .values(
