@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import jwt
 import pytest
+from fastapi import FastAPI
 from sqlalchemy import text
 
 from quarterdeck.local.home import Home
@@ -348,6 +349,25 @@ async def test_the_place_to_go_to_says_what_to_do(doors: Doors) -> None:
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/plain")
     assert "qd auth approve CODE" in page.text
+
+
+@pytest.mark.parametrize(
+    ("peer", "named", "scheme"),
+    [
+        ("127.0.0.1", "https", "https"),
+        ("::1", "https", "https"),
+        ("127.0.0.1", "javascript", "http"),
+        ("203.0.113.9", "https", "http"),
+    ],
+)
+async def test_only_a_proxy_of_this_machine_names_the_scheme(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch, peer: str, named: str, scheme: str
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")  # of uvicorn, which is not asked
+    transport = httpx.ASGITransport(app, client=(peer, 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://deck.example") as client:
+        answer = await client.post("/v1/auth/device", headers={"X-Forwarded-Proto": named})
+    assert answer.json()["verification_uri"] == f"{scheme}://deck.example/v1/auth/verify"
 
 
 async def test_neither_code_is_stored_readable(doors: Doors, context: ServiceContext) -> None:
