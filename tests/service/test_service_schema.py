@@ -6,7 +6,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from quarterdeck.service.db.database import (
     HEAD,
@@ -69,6 +69,13 @@ def test_migrations_and_tables_make_the_same_schema(empty_database_url: str) -> 
     assert by_steps.keys() ^ at_once.keys() == set() and len(at_once) > 20
     for name in by_steps:
         assert sorted(by_steps[name]) == sorted(at_once[name]), name
+
+
+async def test_the_keys_of_an_owner_are_found_by_an_index(database_url: str) -> None:
+    database = await Database.open(database_url)
+    indexes = await database.read(lambda c: inspect(c).get_indexes("api_keys"))
+    await database.close()
+    assert ["organization_id", "user_id"] in [index["column_names"] for index in indexes]
 
 
 async def test_a_database_of_the_first_version_is_migrated(empty_database_url: str) -> None:

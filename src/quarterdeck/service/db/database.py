@@ -278,6 +278,7 @@ REVISIONS: Sequence[str] = (
     "0009",
     "0010",
     "0011",
+    "0012",
 )
 """All revisions, oldest first."""
 

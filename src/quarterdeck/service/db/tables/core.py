@@ -98,6 +98,7 @@ api_keys = Table(
     Column("key_hash", String(64), nullable=False, unique=True),
     moment("created_at"),
     moment("last_used_at", nullable=True),
+    Index("ix_api_keys_owner", "organization_id", "user_id"),
 )
 
 device_codes = Table(
