@@ -9,6 +9,8 @@ from sqlalchemy import text
 
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.database import Database
+from quarterdeck.service.environments.service import repositories_for
+from quarterdeck.service.errors import DamagedRecordError
 from quarterdeck.service.formats import now_text
 from quarterdeck.service.identity.rows import KeyScope, add_key
 from tests.service.callers import Callers, environment, made, refused, repository
@@ -159,6 +161,32 @@ async def test_damaged_api_keys_and_repository_sets_hide_no_others(
     await _damage(context.database, "repository_sets", sets[1]["id"], "created_at", LATE)
     (listed,) = (await callers.key.get(path)).json().values()
     assert [one["id"] for one in listed] == [sets[0]["id"]]
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+@pytest.mark.parametrize("column", ["name", "default_branch"])
+async def test_a_set_with_a_damaged_repository_is_not_used_without_it(
+    callers: Callers, context: ServiceContext, column: str
+) -> None:
+    whole, damaged = [await repository(callers.key, name) for name in ("whole", "damaged")]
+    path = "/v1/replica/repository-sets"
+    one = await made(callers.key, path, name="both", repositories=[whole, damaged])
+    bound = (await environment(callers.key, "bound", repository_set_id=one["id"])).rpartition("/")[
+        2
+    ]
+    await _damage(context.database, "repositories", damaged, column, b"\xff")
+    (listed,) = (await callers.key.get(path)).json().values()
+    assert listed == [one]
+    owner = callers.people.organization, None
+    with pytest.raises(DamagedRecordError, match="repository is damaged") as raised:
+        await context.database.read(lambda c: repositories_for(c, *owner, bound))
+    assert damaged in raised.value.for_operator()
+    # It can be taken out of the set, and away.
+    assert (
+        await callers.key.patch(f"{path}/{one['id']}", json={"repositories": [whole]})
+    ).is_success
+    answer = await callers.key.delete(f"/v1/replica/repositories/{damaged}")
+    assert answer.status_code == 200, answer.text
 
 
 async def test_an_unknown_role_is_said_to_be_damaged(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 
 from quarterdeck.service.db.records import as_record, readable
 from quarterdeck.service.db.tables import (
@@ -55,6 +55,14 @@ def find_repository(
     )
     row = connection.execute(statement).mappings().first()
     return None if row is None else _repository(row)
+
+
+def has_repository(connection: Connection, organization_id: str, repository_id: str) -> bool:
+    """Return whether an organization has a repository of this id, also a damaged one."""
+    statement = select(repositories.c.id).where(
+        repositories.c.organization_id == organization_id, repositories.c.id == repository_id
+    )
+    return connection.execute(statement).first() is not None
 
 
 def find_by_url(connection: Connection, organization_id: str, url: str) -> Repository | None:
@@ -123,6 +131,12 @@ _members = (
     .order_by(repository_set_members.c.position)
 )
 
+_member_ids = (
+    select(repository_set_members.c.repository_id)
+    .where(repository_set_members.c.repository_set_id == bindparam("of"))
+    .order_by(repository_set_members.c.position)
+)
+
 
 def add_repository_set(
     connection: Connection,
@@ -164,11 +178,15 @@ def change_repository_set(
 
 
 def repositories_in_set(connection: Connection, set_id: str) -> list[Repository]:
-    """Return the repositories of a set, in its order."""
+    """Return the repositories of a set, in its order.
+
+    Raises:
+        DamagedRecordError: one of them is damaged. Without it a replica would lack its files.
+    """
     rows = connection.execute(
         _members.where(repository_set_members.c.repository_set_id == set_id)
     ).mappings()
-    return readable(rows, _repository)
+    return [_repository(row) for row in rows]
 
 
 def sets_with(connection: Connection, repository_id: str) -> list[str]:
@@ -213,7 +231,7 @@ def remove_repository_set(connection: Connection, set_id: str) -> None:
 
 
 def _record(connection: Connection, row: RowMapping) -> RepositorySet:
-    members = [repository.id for repository in repositories_in_set(connection, row["id"])]
+    members = connection.execute(_member_ids, {"of": row["id"]}).scalars().all()
     columns = {name: row[name] for name in ("id", "name", "created_at")}
     return as_record(RepositorySet, {**columns, "repositories": members})
 

@@ -26,6 +26,7 @@ from quarterdeck.service.repositories.rows import (
     find_by_url,
     find_repository,
     find_repository_set,
+    has_repository,
     remove_repository,
     remove_repository_set,
     sets_with,
@@ -204,7 +205,7 @@ async def disconnect_repository(
     """
 
     def run(connection: Connection) -> None:
-        if find_repository(connection, caller.organization_id, repository_id) is None:
+        if not has_repository(connection, caller.organization_id, repository_id):
             raise ApiError(ErrorCode.NOT_FOUND, "No repository has this id.")
         bound = _bound(connection, caller, environments.c.repository_id, repository_id)
         _check_unused("repository", bound, sets_with(connection, repository_id))
