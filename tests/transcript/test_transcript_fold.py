@@ -19,7 +19,7 @@ from quarterdeck.transcript.blocks import (
     ToolState,
     UserBlock,
 )
-from quarterdeck.transcript.export import plain_lines
+from quarterdeck.transcript.export import markdown_of, plain_lines
 from quarterdeck.transcript.fold import BlockChanges, Transcript
 
 
@@ -221,6 +221,20 @@ def test_everything_shown_is_cleaned(chat: Any) -> None:
     assert "\x1b" not in shown and "\x00" not in shown and "\u202e" not in shown
     assert "\\x1b" not in shown
     assert shown.count("evil") >= 12
+
+
+def test_ids_of_answers_are_cleaned_where_they_are_shown(chat: Any) -> None:
+    """They are sent back as they are."""
+    harm, option = "\x1b]0;x\x07", {"name": "Yes", "kind": "allow_once"}
+    asked = {"title": "Go on?", "options": [option | {"optionId": f"{harm}yes"}]}
+    outcome = {"outcome": "selected", "optionId": f"{harm}no"}
+    chat.add("acp-permission_request", requestId="r1", **asked)
+    chat.add("acp-permission_outcome", requestId="r2", outcome=outcome)
+    blocks = Transcript(chat.events).blocks
+    lines = [line for block in blocks for line in plain_lines(block)]
+    assert "  1. Yes (yes)" in lines and "  -> no" in lines
+    assert "\x1b" not in markdown_of(blocks)
+    assert blocks[0].options[0].id == f"{harm}yes"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_plain_lines_hold_no_newlines(chat: Any) -> None:

@@ -2,7 +2,7 @@
 
 Only the fold changes blocks, in place; all other code reads them. `id` is stable for the
 life of the transcript; `revision` grows with every change, so drawings can be cached by both.
-All text is cleaned.
+All text is cleaned, but ids are not.
 """
 
 import json
@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from quarterdeck.transcript.text import Flow, clean
+from quarterdeck.transcript.text import Flow, clean, one_line
 
 
 class ToolState(StrEnum):
@@ -213,7 +213,7 @@ class PlanBlock(Block):
 
 
 class QuestionOption(NamedTuple):
-    """One answer to a question."""
+    """One answer to a question. `id` is as the agent wrote it: it is sent back, and cleaned where it is shown."""
 
     id: str
     name: str
@@ -254,7 +254,7 @@ class QuestionBlock(Block):
         for option in self.options or ():
             if option.id == self.chosen:
                 return option.name
-        return self.chosen
+        return self.chosen and one_line(self.chosen)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

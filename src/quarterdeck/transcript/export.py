@@ -25,6 +25,7 @@ from quarterdeck.transcript.blocks import (
     result_text,
     spent_text,
 )
+from quarterdeck.transcript.text import one_line
 
 _CHECKS = {PlanState.PENDING: " ", PlanState.IN_PROGRESS: "-", PlanState.COMPLETED: "x"}
 
@@ -100,7 +101,7 @@ def _question(block: QuestionBlock) -> Iterator[str]:
             yield lead + line
             lead = "    "
     for number, option in enumerate(block.options or (), 1):
-        yield f"  {number}. {option.name} ({option.id})"
+        yield f"  {number}. {option.name} ({one_line(option.id)})"
     if block.takes_text:
         yield "  or your own text"
 
