@@ -1,18 +1,52 @@
-"""A server that answers every route of the service with its shape, filled with texts of a test."""
+"""A server that answers every route of the service with its shape, filled with texts of a test.
 
+A stream has each kind of event, and of agents' events in it, once. Where it is asked for what follows the
+last one, it is not found, so that a command which follows it ends.
+"""
+
+import asyncio
+import base64
 import json
 import re
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 from uuid import UUID
+
+import httpx
+
+from quarterdeck.local.home import Home
+from quarterdeck.service.app import build_app
+from quarterdeck.service.db.database import sqlite_url
+from quarterdeck.service.start import build_service, open_service
+from tests.service.conftest import Mirrors
 
 Object = dict[str, Any]
 KNOWN = str(UUID(int=7))
 """Every id of an answer."""
+FIRST_EVENT = 2
+"""Index of the first event of a stream: that of every log in an answer is 1."""
+
+
+@cache
+def description() -> Object:
+    """Return the description of a service, which it answers itself."""
+
+    async def asked(place: Path) -> bytes:
+        driver, database = cast(Any, Mirrors()), sqlite_url(place / "one.sqlite3")
+        async with open_service(Home(place / "home"), driver, list, database) as context:
+            transport = httpx.ASGITransport(build_app(build_service(context)))
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as nobody:
+                return (await nobody.get("/openapi.json")).content
+
+    with TemporaryDirectory() as place:
+        return json.loads(asyncio.run(asked(Path(place))))
 
 
 class Shapes:
@@ -27,8 +61,12 @@ class Shapes:
             for method, operation in methods.items()
         ]
 
-    def answer(self, method: str, path: str) -> tuple[int, str, str]:
-        """Return status, type and body of the first success that a route describes."""
+    def answer(self, method: str, path: str, after: str | None = None) -> tuple[int, str, str]:
+        """Return status, type and body of the first success that a route describes.
+
+        Args:
+            after: the place that a stream is to go on from.
+        """
         for known, pattern, described in self._routes:
             if known == method and pattern.match(path):
                 operation = described
@@ -40,16 +78,75 @@ class Shapes:
         kind = next(iter(content), "")
         if kind == "application/json":
             return status, kind, json.dumps(self.filled(content[kind].get("schema", {})))
-        return status, kind, "" if kind == "text/event-stream" else next(self._texts)
+        if kind == "text/event-stream":
+            data = content[kind]["itemSchema"]["properties"]["data"]
+            messages = self._messages(data["contentSchema"])
+            if after == str(FIRST_EVENT + len(messages) - 1):
+                return 404, "application/json", self.error()
+            return status, kind, "".join(messages)
+        return status, kind, next(self._texts)
+
+    def _messages(self, schema: Object) -> list[str]:
+        values = enumerate(self.variants(schema), FIRST_EVENT)
+        return [f"id: {number}\ndata: {json.dumps(value)}\n\n" for number, value in values]
 
     def error(self) -> str:
         """Return the body of an error."""
         return json.dumps({name: next(self._texts) for name in ("error", "details", "code")})
 
-    def filled(self, schema: Object, name: str = "", depth: int = 0) -> Any:
-        """Return a value of a schema; lists have one element."""
-        if "$ref" in schema:
+    def variants(self, schema: Object, depth: int = 0) -> Iterator[Any]:
+        """Yield a value of a schema, or one of each of its types: its own, or those of one property."""
+        schema = self._resolved(schema)
+        if "discriminator" in schema:
+            for choice in schema["oneOf"]:
+                yield from self.variants(choice, depth)
+            return
+        properties: Object = schema.get("properties", {})
+        if "sessionUpdate" in properties:
+            yield from self._session_updates()
+            return
+        for name, one in properties.items() if depth < 3 else ():
+            if len(several := list(self.variants(one, depth + 1))) > 1:
+                yield from ({**self.filled(schema), name: value} for value in several)
+                return
+        yield self.filled(schema)
+
+    def _session_updates(self) -> Iterator[Object]:
+        for kind in ("agent_message_chunk", "agent_thought_chunk", "user_message_chunk"):
+            yield {"sessionUpdate": kind, "content": {"type": "text", "text": next(self._texts)}}
+        yield {"sessionUpdate": "tool_call", **self._tool_call()}
+        yield {"sessionUpdate": "tool_call_update", **self._tool_call(), "status": "failed"}
+        entry = {"content": next(self._texts), "status": next(self._texts)}
+        yield {"sessionUpdate": "plan", "entries": [entry]}
+        yield {"sessionUpdate": next(self._texts)}
+
+    def _tool_call(self) -> Object:
+        """Return a tool call of the Agent Client Protocol, which the description leaves open."""
+        text = self._texts
+        return {
+            "toolCallId": next(text),
+            "title": next(text),
+            "kind": next(text),
+            "status": next(text),
+            "content": [
+                {"type": "content", "content": {"type": "text", "text": next(text)}},
+                {"type": "diff", "path": next(text), "oldText": next(text), "newText": next(text)},
+                {"type": "terminal", "terminalId": next(text)},
+                {"type": next(text)},
+            ],
+            "locations": [{"path": next(text)}],
+            "rawInput": {"command": next(text)},
+            "rawOutput": {"output": next(text), "exitCode": 1},
+        }
+
+    def _resolved(self, schema: Object) -> Object:
+        while "$ref" in schema:
             schema = self._schemas[schema["$ref"].rsplit("/", 1)[1]]
+        return schema
+
+    def filled(self, schema: Object, name: str = "", depth: int = 0) -> Any:
+        """Return a value of a schema; lists have one element, or one of each type, the last first."""
+        schema = self._resolved(schema)
         for choice in ("anyOf", "oneOf", "allOf"):
             if choice in schema:
                 return self.filled(schema[choice][0], name, depth)
@@ -59,9 +156,9 @@ class Shapes:
             return schema["enum"][0]
         match schema.get("type"):
             case "object":
-                return self._object(schema, depth)
+                return self._tool_call() if name == "toolCall" else self._object(schema, depth)
             case "array":
-                return [] if depth > 8 else [self.filled(schema.get("items", {}), name, depth + 1)]
+                return [] if depth > 8 else self._list(schema.get("items", {}), name, depth)
             case "integer" | "number":
                 return schema.get("minimum", 1)
             case "boolean":
@@ -70,6 +167,11 @@ class Shapes:
                 return None
             case _:
                 return self._text(schema, name)
+
+    def _list(self, items: Object, name: str, depth: int) -> list[Any]:
+        if "discriminator" in self._resolved(items):
+            return list(self.variants(items))[::-1]
+        return [self.filled(items, name, depth + 1)]
 
     def _object(self, schema: Object, depth: int) -> Object:
         made: Object = {
@@ -82,11 +184,14 @@ class Shapes:
         return made
 
     def _text(self, schema: Object, name: str) -> str | None:
-        if name == "nextCursor":
+        if name in ("nextCursor", "beforeCursor"):
             return None
+        if name == "data" and "base64" in schema.get("description", ""):
+            return base64.b64encode(next(self._texts).encode(errors="replace")).decode()
         if schema.get("format") == "date-time":
             return "2026-01-02T00:00:00Z"
-        return KNOWN if schema.get("format") == "uuid" else next(self._texts)
+        is_id = schema.get("format") == "uuid" or name == "chatId"
+        return KNOWN if is_id else next(self._texts)
 
 
 def _most_fixed(route: tuple[str, Any]) -> tuple[int, str]:
@@ -102,7 +207,8 @@ def answering(shapes: Shapes, refuses: bool = False) -> Generator[str]:
 
         def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, kind, body = shapes.answer(self.command, self.path.partition("?")[0])
+            path, after = self.path.partition("?")[0], self.headers.get("Last-Event-ID")
+            status, kind, body = shapes.answer(self.command, path, after)
             if refuses:
                 status, kind, body = 409, "application/json", shapes.error()
             data = b"" if status == 204 else body.encode("utf-8", "replace")
