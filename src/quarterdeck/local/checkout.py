@@ -21,6 +21,7 @@ from typing import ClassVar, Literal
 from quarterdeck.local.files import write_file
 from quarterdeck.local.git import CheckoutError
 from quarterdeck.local.repository import LocalRepository, copy_index, split_names
+from quarterdeck.local.tree_changes import SUBMODULE, TreeChange, entry, read_changes
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 OWN_PREFIX = "qd/"
@@ -36,7 +37,6 @@ MOST_FILES = 500_000
 """Most files that a replica may change here at once: a few commits can name any number of them."""
 FILE_BYTES = 8 << 30
 """Most bytes of those files: compressed, a thousandth of that may come."""
-_SUBMODULE = "160000"
 _REBASE = "qd-rebase-"
 _REBASE_SECONDS = 86_400.0
 """A rebase that is older was killed."""
@@ -69,17 +69,6 @@ class _Step:
     tree_to: str
     commit_from: str | None = None
     commit_to: str | None = None
-
-
-@dataclass(frozen=True)
-class _TreeChange:
-    """A file that differs between two trees. An object is None where the file is missing."""
-
-    path: str
-    old: str | None
-    new: str | None
-    old_mode: str
-    new_mode: str
 
 
 class LocalCheckout(LocalRepository):
@@ -265,9 +254,9 @@ class LocalCheckout(LocalRepository):
             await self._finish(step)
         return [change.path for change in changes]
 
-    async def _refuse_large(self, changes: Sequence[_TreeChange]) -> None:
+    async def _refuse_large(self, changes: Sequence[TreeChange]) -> None:
         """Refuse files that together would fill the disk."""
-        blobs = [one.new for one in changes if one.new is not None and one.new_mode != _SUBMODULE]
+        blobs = [one.new for one in changes if one.new is not None and one.new_mode != SUBMODULE]
         if not blobs:
             return
         asked = ("cat-file", "--batch-check=%(objectsize)")
@@ -279,8 +268,8 @@ class LocalCheckout(LocalRepository):
             )
 
     async def _same(
-        self, step: _Step, changes: Sequence[_TreeChange], edited: Sequence[str]
-    ) -> list[_TreeChange]:
+        self, step: _Step, changes: Sequence[TreeChange], edited: Sequence[str]
+    ) -> list[TreeChange]:
         """Return the changes to files that already are as they would become, by git's comparison.
 
         An earlier `apply` may have written them, or the replica started with them.
@@ -289,7 +278,7 @@ class LocalCheckout(LocalRepository):
         candidates = [
             change
             for change in changes
-            if change.path in paths and _SUBMODULE not in (change.old_mode, change.new_mode)
+            if change.path in paths and SUBMODULE not in (change.old_mode, change.new_mode)
         ]
         if not candidates:
             return []
@@ -307,8 +296,8 @@ class LocalCheckout(LocalRepository):
         return await self._unstaged(step, same)
 
     async def _started(
-        self, step: _Step, changes: Sequence[_TreeChange], edited: Sequence[str], replica: str
-    ) -> list[_TreeChange]:
+        self, step: _Step, changes: Sequence[TreeChange], edited: Sequence[str], replica: str
+    ) -> list[TreeChange]:
         """Return the changes to `step.tree_from` that a replica started with.
 
         Left out are edited files that the replica did not start with, and whose edit the change
@@ -331,12 +320,12 @@ class LocalCheckout(LocalRepository):
             change
             for change in initial
             if change.path in target
-            and _SUBMODULE not in (change.old_mode, change.new_mode)
+            and SUBMODULE not in (change.old_mode, change.new_mode)
             and not await self._undoes(change, target[change.path])
         ]
         return await self._unstaged(step, started)
 
-    async def _unstaged(self, step: _Step, changes: Sequence[_TreeChange]) -> list[_TreeChange]:
+    async def _unstaged(self, step: _Step, changes: Sequence[TreeChange]) -> list[TreeChange]:
         """Leave out, when the index is to change, files of which it has another content."""
         if step.commit_to is None:
             return list(changes)
@@ -345,10 +334,10 @@ class LocalCheckout(LocalRepository):
             change
             for change in changes
             if staged.get(change.path)
-            in (_entry(change.old_mode, change.old), _entry(change.new_mode, change.new))
+            in (entry(change.old_mode, change.old), entry(change.new_mode, change.new))
         ]
 
-    async def _undoes(self, started: _TreeChange, change: _TreeChange) -> bool:
+    async def _undoes(self, started: TreeChange, change: TreeChange) -> bool:
         """Return whether a change undoes an edit, as that of a commit without the edit does."""
         if started.old is None or started.new is None or change.new is None:
             return False
@@ -368,14 +357,14 @@ class LocalCheckout(LocalRepository):
         """Return the index entries by path, without files with conflicts."""
         entries: dict[str, str] = {}
         for line in split_names(await self._git("ls-files", "--stage", "-z", "--full-name")):
-            entry, _, path = line.partition("\t")
-            entries[path] = entry.removesuffix(" 0")
+            staged, _, path = line.partition("\t")
+            entries[path] = staged.removesuffix(" 0")
         return entries
 
-    async def _update_index(self, index: Path, changes: Sequence[_TreeChange]) -> None:
+    async def _update_index(self, index: Path, changes: Sequence[TreeChange]) -> None:
         """Update an index to the files after changes."""
         lines = [
-            f"{_entry(change.new_mode, change.new) or _entry('0', '0' * len(change.old or ''))}\t{change.path}\0"
+            f"{entry(change.new_mode, change.new) or entry('0', '0' * len(change.old or ''))}\t{change.path}\0"
             for change in changes
         ]
         options = ("update-index", "-z", "--index-info")
@@ -386,7 +375,7 @@ class LocalCheckout(LocalRepository):
         with suppress(CheckoutError):  # its status only says that something has changed
             await self._git("update-index", "-q", "--refresh", index=index)
 
-    async def _tree(self, tree: str, changes: Sequence[_TreeChange]) -> str:
+    async def _tree(self, tree: str, changes: Sequence[TreeChange]) -> str:
         """Return a tree with changes applied."""
         if not changes:
             return tree
@@ -431,28 +420,15 @@ class LocalCheckout(LocalRepository):
     def _note(self, step: _Step) -> None:
         write_file(self._pending, json.dumps(asdict(step)), mode=None)
 
-    async def _changes(self, step: _Step) -> list[_TreeChange]:
+    async def _changes(self, step: _Step) -> list[TreeChange]:
         arguments = ("diff-tree", "-r", "-z", "--no-renames", step.tree_from, step.tree_to)
         output = await self._git(*arguments)
         if output.count(b"\0") > 2 * MOST_FILES:
             raise CheckoutError(f"The replica's changes are of more than {MOST_FILES:,} files.")
-        fields = output.split(b"\0")
-        changes: list[_TreeChange] = []
-        for header, path in zip(fields[::2], fields[1::2], strict=False):
-            old_mode, new_mode, old, new, status = header.decode().split()
-            changes.append(
-                _TreeChange(
-                    os.fsdecode(path),
-                    None if status == "A" else old,
-                    None if status == "D" else new,
-                    old_mode.removeprefix(":"),
-                    new_mode,
-                )
-            )
-        return changes
+        return read_changes(output)
 
     async def _edited(
-        self, step: _Step, changes: Sequence[_TreeChange], started: Sequence[_TreeChange] = ()
+        self, step: _Step, changes: Sequence[TreeChange], started: Sequence[TreeChange] = ()
     ) -> list[str]:
         """Return the changed files that have local changes, and files in the way of new ones.
 
@@ -489,7 +465,7 @@ class LocalCheckout(LocalRepository):
             for name in parents
         )
 
-    async def _is_ours(self, change: _TreeChange) -> bool:
+    async def _is_ours(self, change: TreeChange) -> bool:
         """Return whether a file is as before the change, as after it, or half written."""
         current = await self._hash(change.path)
         if current is None or current in (change.old, change.new):
@@ -567,11 +543,6 @@ class LocalCheckout(LocalRepository):
         except CheckoutError:
             return False
         return True
-
-
-def _entry(mode: str, blob: str | None) -> str | None:
-    """Return the index entry of a file; None without the file."""
-    return None if blob is None else f"{mode} {blob}"
 
 
 def _read(path: Path) -> tuple[bool, bytes]:
