@@ -199,8 +199,13 @@ class LocalCheckout(LocalRepository):
         removed = [change.path for change in changes if change.new is None]
         async with self._index() as index:
             await self._git("read-tree", step.tree_to, index=index)
-            data = b"".join(os.fsencode(path) + b"\0" for path in paths)
-            await self._git("checkout-index", "--force", "-z", "--stdin", index=index, data=data)
+            try:
+                await self._write(paths, index)
+            except CheckoutError as error:
+                raise CheckoutError(
+                    "A change was interrupted here, and git refuses to complete it.",
+                    f"{error.details or error}\nCheck the files, then remove {self._pending}.",
+                ) from error
         await asyncio.to_thread(self._remove, removed)
         async with self._locked():
             if step.commit_to is not None:
@@ -248,11 +253,32 @@ class LocalCheckout(LocalRepository):
                 trees = (step.tree_from, step.tree_to)
                 await self._git("read-tree", "-m", "-u", *trees, index=self._lock)
             except CheckoutError:
-                # git checks everything before it changes a file.
+                # A filter of the user's failed, or git reached a limit, after some files.
+                await self._restore(changes)
                 await asyncio.to_thread(self._pending.unlink)
                 raise
             await self._finish(step)
         return [change.path for change in changes]
+
+    async def _restore(self, changes: Sequence[TreeChange]) -> None:
+        """Put the files of a failed change back, as they are in the index in `_lock`.
+
+        If that fails, too, the next call completes the change.
+        """
+        self._lock.with_name("index.lock.lock").unlink(missing_ok=True)  # of a git that was killed
+        await asyncio.to_thread(self._remove, [one.path for one in changes if one.old is None])
+        await self._refresh(self._lock)
+        touched = split_names(await self._git("diff-files", "--name-only", "-z", index=self._lock))
+        paths = set(touched) & {one.path for one in changes if one.old is not None}
+        # Those with attributes first: by them the others are written.
+        first = {path for path in paths if Path(path).name == ".gitattributes"}
+        for names in (first, paths - first):
+            await self._write(sorted(names), self._lock)
+
+    async def _write(self, paths: Sequence[str], index: Path) -> None:
+        """Write files as they are in an index."""
+        data = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        await self._git("checkout-index", "--force", "-z", "--stdin", index=index, data=data)
 
     async def _refuse_large(self, changes: Sequence[TreeChange]) -> None:
         """Refuse files that together would fill the disk."""
