@@ -281,12 +281,18 @@ class Installation:
     def reach(self, id: str, status: str) -> dict[str, Any]:
         """Waits until a replica is in a state."""
 
+        found: dict[str, Any] = {}
+
         def there() -> dict[str, Any] | None:
-            found = self.replica(id)
+            found.update(self.replica(id))
             assert status == "error" or found["status"] != "error", found["error"]
             return found if found["status"] == status else None
 
-        return until(there, f"the state {status}")
+        try:
+            return until(there, f"the state {status}")
+        except AssertionError as e:
+            e.add_note(f"The replica: {found}")
+            raise
 
     def chat(self, id: str) -> str:
         return self.replica(id)["chats"][0]["id"]
