@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import cast
 
 PROC = Path("/proc")
+ENVIRONMENT_BYTES, MOST_VARIABLES = 256 << 10, 10_000
+"""What is read of the variables of a process."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,14 @@ def read_name(pid: int) -> str | None:
 
 
 def read_environment(pid: int) -> list[bytes]:
-    """Return the variables that a process was started with; none if it has ended or is not ours."""
+    """Return the variables that a process was started with; none if it has ended or is not ours.
+
+    They are read up to `ENVIRONMENT_BYTES`; after `MOST_VARIABLES` the rest is one item. A process may say
+    that any part of its memory holds them (`PR_SET_MM_MAP`).
+    """
     try:
-        return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        with (PROC / str(pid) / "environ").open("rb", buffering=0) as file:
+            return (file.read(ENVIRONMENT_BYTES) or b"").split(b"\0", MOST_VARIABLES)
     except OSError:
         return []
 
