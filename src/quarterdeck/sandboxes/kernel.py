@@ -53,8 +53,9 @@ _CALLS: dict[str, tuple[int, tuple[int | None, int | None, int | None, int | Non
 """Refused calls: the error, and the number on x86_64, i386, aarch64 and arm (None: not there)."""
 
 _SOCKET = (41, 359, 198, 281)
-_AF_VSOCK = 40
-"""Sockets between a virtual machine and its host."""
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+"""Families of sockets that programs of a replica need. Of the others, some reach the host of a virtual machine
+(`AF_VSOCK`), and the buffers of packet sockets are memory of the kernel that is counted for nobody."""
 
 _FCNTL = ((72,), (55, 221), (25,), (55, 221))
 _LEASES = (1024, 1040)
@@ -76,6 +77,7 @@ _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _INSTRUCTION = struct.Struct("=HBBI")
 
 Instruction = tuple[int, int, int, int]
+_ALLOWED: Instruction = (_RETURN, 0, 0, _ALLOW)
 
 
 def filter_program(machine: str) -> bytes | None:
@@ -102,20 +104,23 @@ def _block(column: int) -> list[Instruction]:
         number = numbers[column]
         if number is not None:
             block += [(_EQUAL, 0, 1, number), _refuse(error)]
-    socket = _block_argument(_FIRST_ARGUMENT, (_AF_VSOCK,), errno.EAFNOSUPPORT)
-    block += [(_EQUAL, 0, len(socket), _SOCKET[column]), *socket]
+    refused = _refuse(errno.EAFNOSUPPORT)
+    sockets = _by_argument(_FIRST_ARGUMENT, _FAMILIES, _ALLOWED, refused)
+    block += [(_EQUAL, 0, len(sockets), _SOCKET[column]), *sockets]
     for number in _FCNTL[column]:
-        leases = _block_argument(_SECOND_ARGUMENT, _LEASES, errno.EPERM)
+        leases = _by_argument(_SECOND_ARGUMENT, _LEASES, _refuse(errno.EPERM), _ALLOWED)
         block += [(_EQUAL, 0, len(leases), number), *leases]
-    return [*block, (_RETURN, 0, 0, _ALLOW)]
+    return [*block, _ALLOWED]
 
 
-def _block_argument(place: int, refused: Sequence[int], error: int) -> list[Instruction]:
-    """Return the end of the filter for one call, which refuses it with some values of an argument."""
+def _by_argument(
+    place: int, values: Sequence[int], answer: Instruction, otherwise: Instruction
+) -> list[Instruction]:
+    """Return the end of the filter for one call: an answer for some values of an argument, and another."""
     block: list[Instruction] = [(_LOAD, 0, 0, place)]
-    for value in refused:
-        block += [(_EQUAL, 0, 1, value), _refuse(error)]
-    return [*block, (_RETURN, 0, 0, _ALLOW)]
+    for value in values:
+        block += [(_EQUAL, 0, 1, value), answer]
+    return [*block, otherwise]
 
 
 def _refuse(error: int) -> Instruction:

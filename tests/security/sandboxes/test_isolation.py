@@ -57,11 +57,13 @@ with socket.socket(socket.AF_UNIX) as listener:
     listener.bind(own)
     listener.listen()
     found["own"] = connected(own, socket.SOCK_STREAM)
-try:
-    socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
-    found["vsock"] = 0
-except OSError as e:
-    found["vsock"] = e.errno
+found["families"] = []
+for family in wanted["families"]:
+    try:
+        socket.socket(family, socket.SOCK_DGRAM).close()
+        found["families"].append(0)
+    except OSError as e:
+        found["families"].append(e.errno)
 import fcntl
 with open("leased", "w+") as file:
     found["leases"] = []
@@ -101,6 +103,9 @@ CALLS_X86 = {
     "x32": [0x40000000 + 39],
 }
 WITHOUT = {"io_uring_setup", "fsopen", "fspick", "x32"}
+
+FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+OTHER_FAMILIES = (socket.AF_VSOCK, socket.AF_PACKET, socket.AF_ALG, socket.AF_CAN, 44)  # XDP
 
 requires_x86 = pytest.mark.skipif(
     os.uname().machine != "x86_64", reason="the numbers of system calls are those of x86_64"
@@ -268,12 +273,14 @@ async def check_reach(bench: Bench) -> dict[str, object]:
             datagrams=f"{name}-datagrams",
             own=f"{name}-own",
             calls=CALLS_X86,
+            families=[*FAMILIES, *OTHER_FAMILIES],
         )
     assert (found["abstract"], found["datagrams"]) == (errno.EPERM, errno.EPERM)
     assert found["own"] == 0  # programs inside use such sockets among themselves
     expected = {call: errno.ENOSYS if call in WITHOUT else errno.EPERM for call in CALLS_X86}
     assert found["calls"] == expected
-    assert found["vsock"] == errno.EAFNOSUPPORT
+    usable, refused = [0] * len(FAMILIES), [errno.EAFNOSUPPORT] * len(OTHER_FAMILIES)
+    assert found["families"] == [*usable, *refused]
     assert found["leases"] == [errno.EPERM, errno.EPERM]
     assert found["score"] == min(1000, own_score() + 500)
     assert found["terminal"] is False  # none of the host's, whose input could be written to
@@ -476,8 +483,10 @@ def test_the_filter_refuses_each_call_to_programs_of_each_kind(machine: str) -> 
         assert answer(program, architecture, WRITE[column]) == 0
         # A family of sockets and a command of fcntl are 32 bits, whatever the register has above.
         for above in (0, 1 << 32):
-            assert answer(program, architecture, SOCKET[column], 40 + above) == UNSUPPORTED
-            assert answer(program, architecture, SOCKET[column], 41 + above) == 0
+            answers = [answer(program, architecture, SOCKET[column], n + above) for n in range(64)]
+            allowed = {family for family, error in enumerate(answers) if error == 0}
+            assert allowed == {int(family) for family in FAMILIES}
+            assert set(answers) == {0, UNSUPPORTED}
             for number in FCNTL[column]:
                 for command in (1024, 1040):
                     assert answer(program, architecture, number, 3, command + above) == EPERM
