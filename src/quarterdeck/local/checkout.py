@@ -472,10 +472,15 @@ class LocalCheckout(LocalRepository):
             for change in changes
             if change.path in changed
             or (change.old is None and self._in_the_way(change.path, removed))
+            or (change.replaces_submodule and self._is_filled(change.path))
         ]
 
     def _is_missing(self, path: str) -> bool:
         return not os.path.lexists(self.top / path)
+
+    def _is_filled(self, path: str) -> bool:
+        """Return whether there are files of a submodule; git would remove them, and its repository."""
+        return (self.top / path).is_dir() and any((self.top / path).iterdir())
 
     def _in_the_way(self, path: str, removed: set[str]) -> bool:
         """Return whether something is at the path of a new file or of its directory."""

@@ -32,6 +32,8 @@ _QUIET = (
     *("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true"),
     # Programs that an untrusted checkout configures.
     *("-c", "core.fsmonitor=false", "-c", "core.alternateRefsCommand=true"),
+    # A replica can name another submodule as its own, and files of submodules cannot be put back.
+    *("-c", "submodule.recurse=false"),
 )
 _NO_MEMORY = ("out of memory", "cannot allocate memory")
 _NO_TIME = f"died of signal {SIGXCPU.value}"

@@ -17,6 +17,11 @@ class TreeChange:
     old_mode: str
     new_mode: str
 
+    @property
+    def replaces_submodule(self) -> bool:
+        """Whether a file comes to the place of a submodule."""
+        return self.old_mode == SUBMODULE != self.new_mode and self.new is not None
+
 
 def read_changes(output: bytes) -> list[TreeChange]:
     """Return the changes in the output of `git diff-tree -r -z --no-renames`."""
