@@ -1,5 +1,6 @@
 """Submodules that a replica adds, moves or replaces: nothing of them is run, fetched or written here."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -194,3 +195,19 @@ async def test_a_hostile_submodule_is_neither_run_nor_fetched(
     assert (place / ".git/config").read_text() == config
     assert sorted(path.name for path in (place / ".git/modules").iterdir()) == ["lib"]
     assert not (place / "evil").exists() or not list((place / "evil").iterdir())
+
+
+async def test_no_packs_at_other_addresses_are_asked_for(
+    place: Path, copy: Path, tmp_path: Path
+) -> None:
+    """A replica could name any address to fetch them from, also in the user's own network."""
+    git(place, "config", "fetch.uriProtocols", "http,https")
+    offered = f"{'0' * 40} {'0' * 40} http://127.0.0.1:1/x"
+    git(copy, "config", "uploadpack.blobPackfileUri", offered)
+    commit(copy)
+    trace = tmp_path / "trace"
+    checkout = await LocalCheckout.find(place, {"GIT_TRACE_PACKET": str(trace)})
+    await checkout.fetch(f"file://{copy}", "qd/work", "qd/work")
+    asked = await asyncio.to_thread(trace.read_text)
+    assert "fetch> command=fetch" in asked
+    assert "packfile-uris" in asked and "fetch> packfile-uris" not in asked

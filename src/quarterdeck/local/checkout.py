@@ -30,7 +30,7 @@ PENDING = "qd-pending.json"
 START_REF = "refs/qd/start"
 """In a replica: the commit with the uncommitted changes that it started from, if there were any."""
 _FETCH = (
-    *("-c", "protocol.version=2", "-c", "fetch.fsckObjects=true"),
+    *("-c", "protocol.version=2", "-c", "fetch.fsckObjects=true", "-c", "fetch.uriProtocols="),
     *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
 )
 MOST_FILES = 500_000

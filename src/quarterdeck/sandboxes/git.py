@@ -447,6 +447,8 @@ NOTHING_RUN: Sequence[str] = (
 """For a repository whose configuration is not ours: git starts none of the programs that it names."""
 _OPTIONS: Sequence[str] = (
     *(*NOTHING_RUN, "-c", "submodule.recurse=false"),
+    # No packs at further addresses, which nobody has judged: the user may have allowed them.
+    *("-c", "fetch.uriProtocols=", "-c", "transfer.bundleURI=false"),
     # Names that some file systems take for `.git`, such as Linux's own where they fold case.
     *("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true"),
 )
