@@ -186,12 +186,13 @@ async def _start_launcher(environment: dict[str, str]) -> _Launcher:
 def _refuse_descriptors_on_streams(process: asyncio.subprocess.Process) -> None:
     """Refuse open files that the process sends: uvloop's standard streams are unix sockets.
 
-    Those of asyncio are pipes, which have no `socket`.
+    Those of asyncio are pipes, which have no `socket`. The transport is a private attribute: without it,
+    such files are accepted.
     """
-    transport = cast("asyncio.SubprocessTransport", vars(process)["_transport"])
+    transport = cast("asyncio.SubprocessTransport | None", vars(process).get("_transport"))
     for number in range(3):
-        stream = transport.get_pipe_transport(number)
-        if stream is not None and (channel := stream.get_extra_info("socket")) is not None:
+        stream = transport and transport.get_pipe_transport(number)
+        if stream and (channel := stream.get_extra_info("socket")) is not None:
             refuse_descriptors(channel.fileno())
 
 
