@@ -1,10 +1,12 @@
 """What the driver for containers needs of that which starts them: Docker, podman, a Swarm, Kubernetes."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol
 
+from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.sandboxes.port import Absence, Isolation, Layout, Progress, Size
 
 
@@ -132,3 +134,25 @@ class ContainerEngine(Protocol):
     async def tidy(self) -> None:
         """Remove what a killed service left running."""
         ...
+
+
+async def output_of(running: AsyncGenerator[bytes], most: int) -> bytes:
+    """Return all that a command prints; end it when that is too much.
+
+    Args:
+        running: the command, of `ContainerEngine.run`.
+        most: bytes.
+
+    Raises:
+        SandboxError: it prints more, or as `running`.
+        ProcessError: as `running`.
+    """
+    output = bytearray()
+    async with aclosing(running) as parts:
+        async for part in parts:
+            output += part
+            if len(output) > most:
+                raise SandboxError(
+                    "A command in a container prints too much.", f"It has more than {most} bytes."
+                )
+    return bytes(output)

@@ -11,15 +11,23 @@ import gzip
 import logging
 import zlib
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Generator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.clones import boot_clone, described, free_name, git_identity
-from quarterdeck.sandboxes.container_engine import ContainerEngine, Launch
+from quarterdeck.sandboxes.container_engine import ContainerEngine, Launch, output_of
 from quarterdeck.sandboxes.errors import (
     ArchiveError,
     DiskFullError,
@@ -61,6 +69,8 @@ _PART = 1 << 20
 _LIST = 'find "$1" -type f -printf "%P\\0%s\\0" 2>/dev/null | head -c "$2"'
 _LISTED_BYTES = 10 << 20
 """Of the names and sizes of files: about 100,000 of them."""
+_SIZE_BYTES = 32
+"""Of the line with a file's size, before its content."""
 _READ = '[ -f "$1" ] && [ ! -L "$1" ] || exit 0; stat -c %s -- "$1"; exec head -c "$2" -- "$1"'
 _COPY = 'cd /source && exec cp --archive --no-target-directory -- "$1" "$2"'
 
@@ -468,13 +478,14 @@ class ContainerDriver:
             await self._require_readable(workspace_id)
             return await self.saved_work.files(workspace_id, f"{home.name}/{directory}/")
         command = ("/bin/sh", "-c", _LIST, "sh", str(home / directory), str(_LISTED_BYTES))
-        output = await self._output(workspace_id, command)
+        output = await self._output(workspace_id, command, _LISTED_BYTES)
         fields = output.split(b"\0")[:-1]  # the last one may be cut off
         sizes = fields[1::2]
-        return [
-            KeptFile(name, int(size))
-            for name, size in zip(fields[: 2 * len(sizes) : 2], sizes, strict=True)
-        ]
+        with _readable():
+            return [
+                KeptFile(name, int(size))
+                for name, size in zip(fields[: 2 * len(sizes) : 2], sizes, strict=True)
+            ]
 
     async def kept_file(
         self, workspace_id: str, directory: str, name: bytes, most: int
@@ -492,15 +503,22 @@ class ContainerDriver:
             path = f"{home.name}/{directory}/{text}"
             return await self.saved_work.file(workspace_id, path, most)
         command = ("/bin/sh", "-c", _READ, "sh", str(home / directory / text), str(most))
-        size, found, data = (await self._output(workspace_id, command)).partition(b"\n")
-        return KeptContent(int(size), data) if found else None
+        output = await self._output(workspace_id, command, most + _SIZE_BYTES)
+        size, found, data = output.partition(b"\n")
+        with _readable():
+            return KeptContent(int(size), data) if found else None
 
-    async def _output(self, workspace_id: str, command: Sequence[str]) -> bytes:
-        try:
-            async with aclosing(self._containers.run(workspace_id, command)) as parts:
-                return b"".join([part async for part in parts])
-        except ProcessError as e:
-            raise SandboxError("The replica's files cannot be read.", str(e)) from e
+    async def _output(self, workspace_id: str, command: Sequence[str], most: int) -> bytes:
+        with _readable():
+            return await output_of(self._containers.run(workspace_id, command), most)
+
+
+@contextmanager
+def _readable() -> Generator[None]:
+    try:
+        yield
+    except (ProcessError, ValueError) as e:
+        raise SandboxError("The replica's files cannot be read.", str(e)) from e
 
 
 def _ignore(line: str) -> None:

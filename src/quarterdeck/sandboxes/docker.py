@@ -19,7 +19,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from hashlib import sha256
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -28,12 +30,19 @@ from uuid import uuid4
 import aiohttp
 from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
-from aiodocker.stream import Stream
 
 from quarterdeck import __version__
 from quarterdeck.local.home import Home
-from quarterdeck.sandboxes.container_engine import Container, Launch
+from quarterdeck.sandboxes.answers import ANSWER_BYTES, REASON_CHARACTERS, understood
+from quarterdeck.sandboxes.container_engine import Container, Launch, output_of
 from quarterdeck.sandboxes.container_limits import host_limits
+from quarterdeck.sandboxes.docker_client import ANSWER_SECONDS, DockerClient, read_log
+from quarterdeck.sandboxes.docker_commands import (
+    InputError,
+    remove_container,
+    run_command,
+    unless_gone,
+)
 from quarterdeck.sandboxes.docker_tls import DockerTls
 from quarterdeck.sandboxes.docker_volumes import (
     require_quotas,
@@ -41,7 +50,7 @@ from quarterdeck.sandboxes.docker_volumes import (
     volume_mount,
     volume_name,
 )
-from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
+from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL, check_version
 from quarterdeck.sandboxes.interpreter import SYSTEM_PATH
 from quarterdeck.sandboxes.port import Absence, Gap, Isolation, Layout, Progress, Size
@@ -64,6 +73,8 @@ OWNER_LABEL = "quarterdeck.owner"
 """Which service runs a command: others may remove its container."""
 ENGINE, COMMAND = "engine", "command"
 
+OPEN_SECONDS = 60.0
+"""How long a container engine may take to say what it is."""
 BUILD_SECONDS = 3600.0
 AGAIN_SECONDS = 1.0
 """Pause between two attempts to connect to a container engine that does not answer."""
@@ -72,12 +83,8 @@ UNUSABLE_SECONDS = 5.0
 STOP_SECONDS = 3
 _NOT_CONNECTED = 900
 """The library's status of a failed connection."""
-LOG_LINES = 20
-_TAIL_BYTES = 64 << 10
 _ALIVE = ("running", "paused", "restarting")
 _INTERPRETER = ("/opt/quarterdeck/bin/python", "-I")
-_FED = 'head -c "$1" | { shift; exec "$@"; }'
-"""Ends the input of a command after so many bytes: the API cannot close it on its own."""
 
 log = logging.getLogger(__name__)
 
@@ -146,26 +153,29 @@ class DockerContainers:
         """
         with self._failures(connected=False):
             await self._connect()
-            assert self._docker is not None
-            info = cast("dict[str, Any]", await self._docker.system.info())
-            version = await self._docker.version()
-            await self._look_at(info)
-            self._processors = int(info["NCPU"])
-            self.engine = _engine(version)
-            self.processor = str(version.get("Arch", ""))
-            self.rootless = _is_rootless(info)
-            # Without root there is no division of control groups of version 1, whatever it says.
-            none = self.rootless and info.get("CgroupVersion") == "1"
-            self._unlimited = [what for flag, what in _LIMITS.items() if none or not info.get(flag)]
-            self._volume = volume_driver(self.engine, self.storage)
-            await require_quotas(self._api, self._volume)
-            network = await self._network()
-            self._apart = (network["Options"] or {}).get(_APART) == "false"
-            self.gateway = str(network["IPAM"]["Config"][0]["Gateway"])
+            async with asyncio.timeout(OPEN_SECONDS):
+                await self._ask_about_it()
         self._lost.clear()
         if self.absence is not None:
             self.absence = None
             log.warning("The container engine answers again at %s", self._address)
+
+    async def _ask_about_it(self) -> None:
+        info = cast("dict[str, Any]", await self._api.system.info())
+        version = await self._api.version()
+        await self._look_at(info)
+        self._processors = int(info["NCPU"])
+        self.engine = _engine(version)
+        self.processor = str(version.get("Arch", ""))
+        self.rootless = _is_rootless(info)
+        # Without root there is no division of control groups of version 1, whatever it says.
+        none = self.rootless and info.get("CgroupVersion") == "1"
+        self._unlimited = [what for flag, what in _LIMITS.items() if none or not info.get(flag)]
+        self._volume = volume_driver(self.engine, self.storage)
+        await require_quotas(self._api, self._volume)
+        network = await self._network()
+        self._apart = (network["Options"] or {}).get(_APART) == "false"
+        self.gateway = _gateway(network)
 
     async def _connect(self) -> None:
         url, tls = self._address, None
@@ -181,7 +191,7 @@ class DockerContainers:
             url = f"https://{url.removeprefix('tcp://')}"
             tls = self._tls.context()
         if self._docker is None or tls is not self._context:
-            self._docker, self._context = Docker(url=url, ssl_context=tls), tls
+            self._docker, self._context = DockerClient(url, tls), tls
             self._opened.append(self._docker)
 
     async def keep_connected(self, connected: Callable[[], Awaitable[None]]) -> None:
@@ -199,10 +209,13 @@ class DockerContainers:
                 reported = ""
             except EngineAwayError:
                 await asyncio.sleep(AGAIN_SECONDS)
-            except SandboxError as e:
+            except (SandboxError, OSError) as e:
+                details = e.details if isinstance(e, SandboxError) else None
                 if str(e) != reported:
-                    log.error("The container engine cannot be used: %s %s", e, e.details or "")
+                    log.error("The container engine cannot be used: %s %s", e, details or "")
                 reported = str(e)
+                if self.absence is not None:
+                    self.absence = replace(self.absence, reason=reported)
                 self._lost.set()
                 await asyncio.sleep(UNUSABLE_SECONDS)
 
@@ -259,18 +272,22 @@ class DockerContainers:
                 else "The container engine has not answered yet."
             )
         try:
-            yield
+            with understood("The container engine"):
+                yield
+        except InputError as e:
+            raise e.failure from e
         except EngineAwayError as e:  # the line to it
             raise self._away(e, str(e)) from e
         except DockerError as e:
-            if e.status == 404 and "image" in e.message.lower():
+            said = str(e.message)[:REASON_CHARACTERS]
+            if e.status == 404 and "image" in said.lower():
                 raise SandboxError(
                     f"The image {self.image_name} does not exist. Build it with: qd image build.",
-                    e.message,
+                    said,
                 ) from e
             if e.status == _NOT_CONNECTED:
                 raise self._unreached(e, e.__context__, connected) from e
-            raise SandboxError(f"The container engine refused: {e.message}") from e
+            raise SandboxError(f"The container engine refused: {said}") from e
         except (aiohttp.ClientError, OSError, TimeoutError) as e:
             raise self._unreached(e, e, connected) from e
 
@@ -341,8 +358,9 @@ class DockerContainers:
                 found = await self._api.images.inspect(self.image_name)
             except DockerError as e:
                 raise DockerError(e.status, f"image: {e.message}") from e
-        labels: dict[str, str] = found["Config"].get("Labels") or {}
-        return str(found["Id"]), labels.get(VERSION_LABEL)
+            labels: dict[str, str] = found["Config"].get("Labels") or {}
+            version = labels.get(VERSION_LABEL)
+            return str(found["Id"]), None if version is None else str(version)
 
     async def find(self, workspace_id: str) -> Container:
         with self._failures():
@@ -352,12 +370,15 @@ class DockerContainers:
                 if e.status == 404:
                     return Container("gone")
                 raise
-        shown: dict[str, Any] = found._container  # pyright: ignore[reportPrivateUsage]
-        state = shown["State"]
-        if state["Status"] in _ALIVE:
-            return Container("running", shown["Config"]["Labels"].get(DIGEST_LABEL))
-        reason = "out of memory" if state.get("OOMKilled") else f"exit code {state.get('ExitCode')}"
-        return Container("gone", reason=reason)
+            shown: dict[str, Any] = found._container  # pyright: ignore[reportPrivateUsage]
+            state = shown["State"]
+            if state["Status"] in _ALIVE:
+                digest = shown["Config"]["Labels"].get(DIGEST_LABEL)
+                return Container("running", digest and str(digest))
+            code = state.get("ExitCode")
+            return Container(
+                "gone", reason="out of memory" if state.get("OOMKilled") else f"exit code {code}"
+            )
 
     async def has_volume(self, workspace_id: str) -> bool:
         with self._failures():
@@ -373,11 +394,10 @@ class DockerContainers:
         """Part of `ContainerEngine`: a workspace has one volume."""
 
     async def ended(self, workspace_id: str) -> str:
-        container = self._api.containers.container(volume_name(workspace_id))
         with self._failures():
+            container = self._api.containers.container(volume_name(workspace_id))
             await container.wait()
-            lines = await container.log(stdout=True, stderr=True, tail=LOG_LINES)
-        return "".join(lines).strip()
+            return await read_log(self._api, f"containers/{container.id}")
 
     async def build(
         self, name: str, context: BinaryIO, base: str | None, labels: Mapping[str, str]
@@ -409,7 +429,7 @@ class DockerContainers:
         name = volume_name(launch.workspace_id)
         check_version(self.image_name, (await self.image())[1])
         with self._failures():
-            await self._remove(name)
+            await remove_container(self._api, name)
             await self._make_volume(launch.workspace_id)
             report("Starting the container")
             labels = {**self._labels(launch.workspace_id, ENGINE), DIGEST_LABEL: launch.digest}
@@ -426,13 +446,13 @@ class DockerContainers:
         with self._failures():
             for container in await self._labelled(f"{WORKSPACE_LABEL}={workspace_id}"):
                 with unless_gone():
-                    await container.stop(t=STOP_SECONDS)
-                await self._remove(container.id)
+                    await container.stop(t=STOP_SECONDS, timeout=ANSWER_SECONDS)
+                await remove_container(self._api, container.id)
 
     async def destroy(self, workspace_id: str) -> None:
         with self._failures():
             for container in await self._labelled(f"{WORKSPACE_LABEL}={workspace_id}"):
-                await self._remove(container.id)
+                await remove_container(self._api, container.id)
             with unless_gone():
                 await (await self._api.volumes.get(volume_name(workspace_id))).delete()
 
@@ -441,14 +461,10 @@ class DockerContainers:
             commands = f"{HOME_LABEL}={self._mark}", f"{ROLE_LABEL}={COMMAND}"
             for container in await self._labelled(*commands):
                 if container["Labels"].get(OWNER_LABEL) != self._owner:
-                    await self._remove(container.id)
+                    await remove_container(self._api, container.id)
 
     async def _labelled(self, *labels: str) -> list[DockerContainer]:  # of any installation
         return await self._api.containers.list(all="true", filters=json.dumps({"label": labels}))
-
-    async def _remove(self, name: str) -> None:
-        with unless_gone():
-            await self._api.containers.container(name).delete(force=True)
 
     async def _make_volume(self, workspace_id: str) -> None:
         labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id}
@@ -495,7 +511,7 @@ class DockerContainers:
             config["WorkingDir"] = directory
             # The image's begins with a directory of the volume, where programs inside leave any `head` or `tar`.
             config["Env"] = [f"PATH={':'.join(SYSTEM_PATH)}", *config["Env"]]
-            async with aclosing(self._run(config, command, data)) as parts:
+            async with aclosing(run_command(self._api, config, command, data)) as parts:
                 async for part in parts:
                     yield part
 
@@ -507,69 +523,7 @@ class DockerContainers:
         """
         config = self._config(self._labels("", COMMAND), self._host("small", []), {})
         with self._failures():
-            async with aclosing(self._run(config, command, data)) as parts:
-                return b"".join([part async for part in parts])
-
-    async def _run(
-        self, config: dict[str, Any], command: Sequence[str], data: bytes | AsyncIterator[bytes]
-    ) -> AsyncGenerator[bytes]:
-        if isinstance(data, bytes) and data:
-            command = ("/bin/sh", "-c", _FED, "sh", str(len(data)), *command)
-        config["HostConfig"]["NetworkMode"] = "none"
-        config["Cmd"] = list(command)
-        config |= {name: bool(data) for name in ("OpenStdin", "StdinOnce", "AttachStdin")}
-        container = await self._api.containers.create(config, name=f"qd-command-{uuid4().hex}")
-        try:
-            async with aclosing(self._output(container, data)) as parts:
-                async for part in parts:
-                    yield part
-        finally:
-            await self._remove(container.id)
-
-    async def _output(
-        self, container: DockerContainer, data: bytes | AsyncIterator[bytes]
-    ) -> AsyncGenerator[bytes]:
-        tail = bytearray()
-        async with container.attach(stdin=bool(data), stdout=True, stderr=True) as stream:
-            await container.start()
-            feeding = asyncio.create_task(
-                _feed(container, stream, data), name="a container's input"
-            )
-            try:
-                while (message := await stream.read_out()) is not None:
-                    if message.stream == 1:
-                        yield message.data
-                    else:
-                        tail += message.data
-                        del tail[:-_TAIL_BYTES]
-            finally:
-                feeding.cancel()
-                await asyncio.gather(feeding, return_exceptions=True)
-        if not feeding.cancelled() and (failure := feeding.exception()) is not None:
-            raise failure
-        ended = await container.wait()
-        if failure := ended.get("Error"):
-            raise SandboxError("A command ended with its container.", failure["Message"])
-        if ended["StatusCode"] != 0:
-            raise ProcessError(bytes(tail))
-
-
-async def _feed(
-    container: DockerContainer, stream: Stream, data: bytes | AsyncIterator[bytes]
-) -> None:
-    try:
-        if isinstance(data, bytes):
-            if data:
-                await stream.write_in(data)
-        else:
-            async for part in data:
-                await stream.write_in(part)
-    except ConnectionError:
-        return  # the command has ended without reading all of it
-    except Exception:  # of what `data` is read from: the command would wait for the rest
-        with unless_gone():
-            await container.kill()
-        raise
+            return await output_of(run_command(self._api, config, command, data), ANSWER_BYTES)
 
 
 def _engine(version: Mapping[str, Any]) -> str:
@@ -578,15 +532,12 @@ def _engine(version: Mapping[str, Any]) -> str:
     return f"{'Docker Engine' if name == 'Engine' else name} {version['Version']}"
 
 
+def _gateway(network: Mapping[str, Any]) -> str:
+    address = ip_address(network["IPAM"]["Config"][0]["Gateway"])
+    if address.is_unspecified or address.is_multicast:  # the service listens there
+        raise ValueError(f"The gateway of the network is {address}.")
+    return str(address)
+
+
 def _is_rootless(info: Mapping[str, Any]) -> bool:
     return bool(info.get("Rootless")) or "name=rootless" in (info.get("SecurityOptions") or ())
-
-
-@contextmanager
-def unless_gone() -> Generator[None]:
-    """Ignore that something is not there, or is being removed already."""
-    try:
-        yield
-    except DockerError as e:
-        if e.status not in (304, 404, 409):
-            raise

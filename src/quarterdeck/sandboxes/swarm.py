@@ -12,7 +12,6 @@ import json
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
-    Awaitable,
     Callable,
     Generator,
     Mapping,
@@ -35,12 +34,12 @@ from quarterdeck.sandboxes.docker import (
     DIGEST_LABEL,
     ENGINE,
     HOME_LABEL,
-    LOG_LINES,
     STOP_SECONDS,
     WORKSPACE_LABEL,
     DockerContainers,
-    unless_gone,
 )
+from quarterdeck.sandboxes.docker_client import read_log
+from quarterdeck.sandboxes.docker_commands import unless_gone
 from quarterdeck.sandboxes.docker_volumes import volume_mount, volume_name
 from quarterdeck.sandboxes.errors import EngineAwayError, SandboxError
 from quarterdeck.sandboxes.image import check_version
@@ -132,7 +131,7 @@ class SwarmContainers(DockerContainers):
     async def summary(self) -> str:
         with self._failures():
             nodes = await self._nodes()
-        ready = sum(_is_ready(node) for node in nodes)
+            ready = sum(_is_ready(node) for node in nodes)
         return f"{self.engine}, a Swarm with {ready} of {len(nodes)} nodes ready"
 
     async def find(self, workspace_id: str) -> Container:
@@ -146,10 +145,10 @@ class SwarmContainers(DockerContainers):
                 return Container("starting", digest)  # Swarm has not come to it yet
             if lost := await self._loss(task):
                 return Container("lost", reason=lost)
-        state = task["Status"]["State"]
-        if state in _ENDED or task["DesiredState"] in _ENDED:
-            return Container("gone", reason=task["Status"].get("Err") or state)
-        return Container("running" if state == "running" else "starting", digest)
+            state = str(task["Status"]["State"])
+            if state in _ENDED or task["DesiredState"] in _ENDED:
+                return Container("gone", reason=str(task["Status"].get("Err") or state))
+            return Container("running" if state == "running" else "starting", digest)
 
     async def has_volume(self, workspace_id: str) -> bool:
         with self._failures():
@@ -157,7 +156,7 @@ class SwarmContainers(DockerContainers):
             if service is None or not (id := service["Spec"]["Labels"].get(FILES_LABEL)):
                 return False
             node = await self._node(id)
-        return node is not None and _is_ready(node)
+            return node is not None and _is_ready(node)
 
     async def note_files(self, workspace_id: str) -> None:
         with self._failures():
@@ -206,10 +205,14 @@ class SwarmContainers(DockerContainers):
                     down = {str(node["ID"]) for node in await self._nodes() if _is_down(node)}
                     new = sorted(down - known)
                     tasks = await self._tasks(node=new) if new else []
-                labels = [_labels(task["Spec"]) for task in tasks]
-                # Of every service: one may have been taken over.
-                ours = [one for one in labels if HOME_LABEL in one]
-                for workspace_id in {one[WORKSPACE_LABEL] for one in ours}:
+                    labels = [_labels(task["Spec"]) for task in tasks]
+                    # Of every service: one may have been taken over. Others may have labels of ours.
+                    ours = {
+                        one[WORKSPACE_LABEL]
+                        for one in labels
+                        if {HOME_LABEL, WORKSPACE_LABEL} <= one.keys()
+                    }
+                for workspace_id in ours:
                     if (await self.find(workspace_id)).state == "lost":
                         lost(workspace_id)
                 known = down
@@ -246,9 +249,7 @@ class SwarmContainers(DockerContainers):
         name = volume_name(workspace_id)
         with suppress(DockerError, TimeoutError):
             async with asyncio.timeout(_LOG_SECONDS):
-                lines = str(LOG_LINES)
-                reading = self._api.services.logs(name, stdout=True, stderr=True, tail=lines)
-                return "".join(await cast("Awaitable[list[str]]", reading)).strip()
+                return await read_log(self._api, f"services/{name}")
         return ""
 
     # Starting and ending
@@ -414,7 +415,7 @@ def _replicas(service: Mapping[str, Any]) -> int:
 
 def _digest(template: Mapping[str, Any]) -> str:
     """Return the digest of a start's token, which distinguishes its task from earlier ones."""
-    return _labels(template)[DIGEST_LABEL]
+    return str(_labels(template)[DIGEST_LABEL])
 
 
 def _labels(template: Mapping[str, Any]) -> dict[str, str]:

@@ -16,6 +16,8 @@ from kubernetes_asyncio.config import (
 )
 from yaml import YAMLError
 
+from quarterdeck.sandboxes.answers import REASON_CHARACTERS, read_answer
+
 REQUEST_SECONDS = 30.0
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _MERGE = "application/merge-patch+json"
@@ -63,8 +65,9 @@ class KubernetesApi:
             body: for `PATCH`: what changes.
 
         Raises:
-            UnreachableError: nothing answers, or the credentials are not accepted.
+            ClusterUnreachableError: nothing answers, or the credentials are not accepted.
             ApiRefusedError: it refused.
+            ValueError: its answer is too long, or no JSON.
         """
         known, is_log = self._client, path.endswith("/log")
         status, text = await self._try(method, path, body, query)
@@ -105,7 +108,8 @@ class KubernetesApi:
                 _request_timeout=REQUEST_SECONDS,
             )
             async with response:
-                return response.status, await response.text("utf-8", errors="replace")
+                body_read = await read_answer(response.content)
+                return response.status, body_read.decode(errors="replace")
         except ConfigException as e:
             raise ClusterUnreachableError(
                 f"The cluster is not known: {e}. Name a context of the kubeconfig in "
@@ -147,6 +151,6 @@ def _exists(named: str) -> bool:
 
 def _reason(text: str) -> str:
     try:
-        return str(json.loads(text)["message"])
-    except (ValueError, KeyError, TypeError):
+        return str(json.loads(text)["message"])[:REASON_CHARACTERS]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return text[:500]

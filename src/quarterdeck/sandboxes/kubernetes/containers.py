@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
+from quarterdeck.sandboxes.answers import understood
 from quarterdeck.sandboxes.container_engine import Container, Launch
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.kubernetes.api import (
@@ -59,8 +60,9 @@ START_SECONDS = 900.0
 """The same for all of its start: images of replicas are large."""
 REMOVAL_SECONDS = 30.0
 """How long pods may take to end."""
-_LOG_LINES = 20
+_LOG_LINES, _LOG_BYTES = 20, 64 << 10
 _LABEL_LENGTH = 40
+_SENDER = "The cluster"
 _ENDED = "quarterdeck-ended"
 _ASK = (
     'printf %s "$COMMAND_INPUT" | "$@" >/run/replica/out 2>/run/replica/err; code=$?\n'
@@ -104,7 +106,8 @@ class KubernetesContainers:
             EngineAwayError: it does not answer, or refuses.
         """
         try:
-            self.version = (await self._request("GET", "/version"))["gitVersion"]
+            with understood(_SENDER):
+                self.version = str((await self._request("GET", "/version"))["gitVersion"])
             await self._list(_DEPLOYMENTS, limit="1")
         except SandboxError as e:
             raise self._away(str(e), e) from e
@@ -173,8 +176,7 @@ class KubernetesContainers:
             wanted = {f"quarterdeck.{name}": value for name, value in labels.items()}
             query["labelSelector"] = ",".join(f"{name}={value}" for name, value in wanted.items())
         with _refusals():
-            found = await self._request("GET", self._path(kind), query=query)
-        return found["items"]
+            return list((await self._request("GET", self._path(kind), query=query))["items"])
 
     async def _get(self, kind: tuple[str, str], name: str) -> Object | None:
         with _refusals(), _ignoring(404):
@@ -228,21 +230,22 @@ class KubernetesContainers:
         return self._image_id or self._cluster.image, None
 
     async def find(self, workspace_id: str) -> Container:
-        found = await self._get(_DEPLOYMENTS, _name(workspace_id))
-        pods = await self._pods(workspace_id) if found else []
-        container = judge(found, pods)
-        if found is None:
+        with understood(_SENDER):
+            found = await self._get(_DEPLOYMENTS, _name(workspace_id))
+            pods = await self._pods(workspace_id) if found else []
+            container = judge(found, pods)
+            if found is None:
+                return container
+            if container.state == "starting" and _launch_of(found) not in self._launches:
+                return Container("gone", reason="the service that started it has ended")
+            pod = wanted_pod(found, pods)
+            if container.state == "running" and pod is not None:
+                self._note_image(pod)
             return container
-        if container.state == "starting" and _launch_of(found) not in self._launches:
-            return Container("gone", reason="the service that started it has ended")
-        pod = wanted_pod(found, pods)
-        if container.state == "running" and pod is not None:
-            self._note_image(pod)
-        return container
 
     def _note_image(self, pod: Object) -> None:
         for container in containers(pod):
-            self._image_id = container.get("imageID") or self._image_id
+            self._image_id = str(container.get("imageID") or self._image_id)
 
     async def _pods(self, workspace_id: str) -> list[Object]:
         return await self._list(_PODS, workspace=workspace_id)
@@ -278,14 +281,15 @@ class KubernetesContainers:
         raise SandboxError(f"The replica's pod does not run: {reason}.", said)
 
     async def _log(self, workspace_id: str) -> str:
-        found = await self._get(_DEPLOYMENTS, _name(workspace_id))
-        pod = found and wanted_pod(found, await self._pods(workspace_id))
-        if not pod:
-            return ""
-        query = {"tailLines": str(_LOG_LINES)}
-        if any(one.get("restartCount") for one in containers(pod)):
-            query["previous"] = "true"
-        return (await self._read_log(pod["metadata"]["name"], query)).strip()
+        with understood(_SENDER):
+            found = await self._get(_DEPLOYMENTS, _name(workspace_id))
+            pod = found and wanted_pod(found, await self._pods(workspace_id))
+            if not pod:
+                return ""
+            query = {"tailLines": str(_LOG_LINES), "limitBytes": str(_LOG_BYTES)}
+            if any(one.get("restartCount") for one in containers(pod)):
+                query["previous"] = "true"
+            return (await self._read_log(pod["metadata"]["name"], query)).strip()
 
     async def _read_log(self, pod: str, query: Mapping[str, str]) -> str:
         with _refusals(), _ignoring(400, 404):  # it has not begun
@@ -320,25 +324,27 @@ class KubernetesContainers:
 
     async def _note_pod(self, workspace_id: str) -> None:
         """Note which pod is the first one of a Deployment; others are made in its place."""
-        name = _name(workspace_id)
-        while (found := await self._get(_DEPLOYMENTS, name)) is not None:
-            pods = await self._pods(workspace_id)
-            if (pod := wanted_pod(found, pods)) is not None:
-                noted = {"metadata": {"annotations": {POD_NOTE: pod["metadata"]["uid"]}}}
-                with _refusals():
-                    await self._request("PATCH", self._path(_DEPLOYMENTS, name), noted)
-                return
-            if not judge(found, pods).is_wanted:
-                return  # `ended` says why
-            await asyncio.sleep(LOOK_SECONDS / 5)
+        with understood(_SENDER):
+            name = _name(workspace_id)
+            while (found := await self._get(_DEPLOYMENTS, name)) is not None:
+                pods = await self._pods(workspace_id)
+                if (pod := wanted_pod(found, pods)) is not None:
+                    noted = {"metadata": {"annotations": {POD_NOTE: pod["metadata"]["uid"]}}}
+                    with _refusals():
+                        await self._request("PATCH", self._path(_DEPLOYMENTS, name), noted)
+                    return
+                if not judge(found, pods).is_wanted:
+                    return  # `ended` says why
+                await asyncio.sleep(LOOK_SECONDS / 5)
 
     async def _until_removed(self, workspace_id: str) -> None:
         """Wait for the end of pods, but not of those on a node that does not answer."""
-        async with _limit(REMOVAL_SECONDS, "The replica's pod does not end."):
-            while True:
-                if all(is_lost(pod) for pod in await self._pods(workspace_id)):
-                    return
-                await asyncio.sleep(LOOK_SECONDS / 5)
+        with understood(_SENDER):
+            async with _limit(REMOVAL_SECONDS, "The replica's pod does not end."):
+                while True:
+                    if all(is_lost(pod) for pod in await self._pods(workspace_id)):
+                        return
+                    await asyncio.sleep(LOOK_SECONDS / 5)
 
     async def stop(self, workspace_id: str) -> None:
         """Have the pod ended, which takes seconds; the next start waits for that."""
@@ -351,9 +357,10 @@ class KubernetesContainers:
             await self._delete(kind, _name(workspace_id))
 
     async def tidy(self) -> None:
-        for found in await self._list(_DEPLOYMENTS, home=self._mark, role=COMMAND):
-            if found["metadata"]["labels"].get(OWNER_LABEL) != self._owner:
-                await self._remove_command(found["metadata"]["name"])
+        with understood(_SENDER):
+            for found in await self._list(_DEPLOYMENTS, home=self._mark, role=COMMAND):
+                if found["metadata"]["labels"].get(OWNER_LABEL) != self._owner:
+                    await self._remove_command(found["metadata"]["name"])
 
     def _labels(self, workspace_id: str, role: str, launch: str) -> dict[str, str]:
         labels = {HOME_LABEL: self._mark, ROLE_LABEL: role, LAUNCH_LABEL: launch}
@@ -398,19 +405,20 @@ class KubernetesContainers:
         return output.encode()
 
     async def _command_log(self, name: str) -> str:
-        while (found := await self._get(_DEPLOYMENTS, name)) is not None:
-            pods = await self._list(_PODS, launch=name)
-            container = judge(found, pods)
-            pod = wanted_pod(found, pods)
-            if not container.is_wanted:
-                raise SandboxError(f"No pod runs with the image: {container.reason}.")
-            if container.state == "running" and pod is not None:
-                text = await self._read_log(pod["metadata"]["name"], {})
-                if f"\n{_ENDED} " in text:
-                    self._note_image(pod)
-                    return text
-            await asyncio.sleep(LOOK_SECONDS)
-        raise SandboxError("A command ended with its pod.")
+        with understood(_SENDER):
+            while (found := await self._get(_DEPLOYMENTS, name)) is not None:
+                pods = await self._list(_PODS, launch=name)
+                container = judge(found, pods)
+                pod = wanted_pod(found, pods)
+                if not container.is_wanted:
+                    raise SandboxError(f"No pod runs with the image: {container.reason}.")
+                if container.state == "running" and pod is not None:
+                    text = await self._read_log(pod["metadata"]["name"], {})
+                    if f"\n{_ENDED} " in text:
+                        self._note_image(pod)
+                        return text
+                await asyncio.sleep(LOOK_SECONDS)
+            raise SandboxError("A command ended with its pod.")
 
     async def _remove_command(self, name: str) -> None:
         await self._delete(_DEPLOYMENTS, name)
@@ -432,7 +440,8 @@ def _ignore(line: str) -> None:
 @contextmanager
 def _refusals() -> Generator[None]:
     try:
-        yield
+        with understood(_SENDER):
+            yield
     except ApiRefusedError as e:
         raise SandboxError(f"The cluster refused: {e}") from e
 

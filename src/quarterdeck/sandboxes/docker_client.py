@@ -1,0 +1,107 @@
+"""The library's client of the API of Docker, with bounds of what it waits for and reads."""
+
+import ssl
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from struct import Struct
+from typing import Any
+
+import aiohttp
+from aiodocker import Docker
+
+from quarterdeck.sandboxes.answers import BoundedResponse
+
+ANSWER_SECONDS = 300.0
+"""Longest silence of a container engine that has a request; on slow storage a start takes a minute."""
+_CONNECT_SECONDS = 30.0
+LOG_LINES = 20
+_LOG_BYTES = 4 << 20
+"""Most bytes that are read of a log's last lines: an engine keeps 2 MiB in all."""
+_LOG_CHARACTERS = 64 << 10
+_UNIX = "unix://"
+
+
+class DockerClient(Docker):
+    """A client whose answers are bounded in bytes and in silence. `close` at the end.
+
+    Args:
+        url: `unix://` and a path, or `https://`.
+        tls: for `https://`.
+    """
+
+    def __init__(self, url: str, tls: ssl.SSLContext | None) -> None:
+        if url.startswith(_UNIX):
+            connector = aiohttp.UnixConnector(url.removeprefix(_UNIX))
+            url = f"{_UNIX}localhost"
+        else:
+            connector = aiohttp.TCPConnector(ssl=tls or True)
+        timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=ANSWER_SECONDS)
+        # No engine compresses answers; what a small one unpacks to could not be bounded.
+        session = aiohttp.ClientSession(
+            connector=connector, response_class=BoundedResponse, auto_decompress=False
+        )
+        super().__init__(url, connector, session, timeout)
+
+    @asynccontextmanager
+    async def _query(self, *args: Any, **options: Any) -> AsyncGenerator[aiohttp.ClientResponse]:
+        # The library leaves a body that nobody reads to the garbage collector, with its connection.
+        async with super()._query(*args, **options) as response:
+            try:
+                yield response
+            finally:
+                response.release()
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await super().close()
+        await self.session.close()
+
+
+class Frames:
+    """Splits what a container prints, which its engine sends in frames with a header each."""
+
+    _HEADER = Struct(">BxxxL")
+
+    def __init__(self) -> None:
+        self._header = bytearray()
+        self._stream = 0
+        self._left = 0
+
+    def split(self, data: bytes) -> Generator[tuple[int, bytes]]:
+        """Yield the number of its stream (1 is the output, 2 the errors) with each part of a frame.
+
+        Frames are not collected: their headers may name up to 4 GiB.
+        """
+        place = 0
+        while place < len(data):
+            if self._left:
+                part = data[place : place + self._left]
+                place += len(part)
+                self._left -= len(part)
+                yield self._stream, part
+                continue
+            part = data[place : place + self._HEADER.size - len(self._header)]
+            place += len(part)
+            self._header += part
+            if len(self._header) == self._HEADER.size:
+                self._stream, self._left = self._HEADER.unpack(self._header)
+                self._header.clear()
+
+
+async def read_log(client: Docker, path: str) -> str:
+    """Return the last lines of the log of a container or a service.
+
+    Args:
+        path: of what has the log, within the API.
+    """
+    query = client._query  # pyright: ignore[reportPrivateUsage]  # the library's call reads all of it
+    data = bytearray()
+    async with query(
+        f"{path}/logs", params={"stdout": True, "stderr": True, "tail": LOG_LINES}
+    ) as response:
+        async for part in response.content.iter_any():
+            data += part
+            if len(data) > _LOG_BYTES:
+                break
+    text = b"".join(part for _, part in Frames().split(bytes(data))).decode(errors="replace")
+    return text[-_LOG_CHARACTERS:].strip()
