@@ -43,6 +43,9 @@ KEYCTL_JOIN_SESSION_KEYRING = 1
 EXPENDABLE = 500
 """Added to `oom_score_adj`, in thousandths of the memory: the kernel ends sandboxes before the
 service when memory runs out, unless the service itself uses half of it."""
+NONE = (resource.RLIMIT_CORE, resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE)
+"""Limits of what a sandbox does not get: core dumps, and priorities with which its programs would run before
+all others, whatever the share of its control group is."""
 COUNTED = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE)
 """Limits of what the kernel counts for a user: pending signals with timers, and bytes of message queues."""
 SHARE = 4
@@ -217,7 +220,8 @@ def enter(spec: "dict[str, Any]") -> None:
     restore_signals()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (spec["open_files"], hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for name in NONE:
+        resource.setrlimit(name, (0, 0))
     take_share()
     leave_session_keyring()
 

@@ -203,7 +203,7 @@ LIMITS = "import resource; print(*resource.getrlimit(resource.RLIMIT_CORE))"
 SERIAL = f"import ctypes; print(ctypes.CDLL(None).syscall({KEYCTL}, 0, {SESSION}, 0))"
 
 
-def launched(code: str, before: str = "") -> str:
+def launched(code: str, before: str = "", shell: str = "sh") -> str:
     """What a program prints that the launcher starts without a filter and without bubblewrap."""
     user = sandbox_user(None)
     shown = [str(path) for path in needed_directories(Path("/nowhere"))]
@@ -212,7 +212,7 @@ def launched(code: str, before: str = "") -> str:
     launcher = [PYTHON, "-I", "-S", str(LAUNCHER)]
     groups = {"extra_groups": [4, 27]} if user.drop else {}
     done = subprocess.run(
-        ["sh", "-c", f'{before} exec 3>/dev/null; exec "$@"', "sh", *launcher],
+        [shell, "-c", f'{before} exec 3>/dev/null; exec "$@"', "sh", *launcher],
         input=json.dumps(asdict(spec)),
         capture_output=True,
         text=True,
@@ -248,6 +248,17 @@ def test_no_core_is_dumped() -> None:
     if hard == 0 and os.geteuid() != 0:
         pytest.skip("the limit is 0 here, and only root may raise it")
     assert launched(LIMITS, "ulimit -c unlimited || ulimit -c 1;") == "0 0"
+
+
+PRIORITIES = "import resource as r; print(r.getrlimit(r.RLIMIT_RTPRIO), r.getrlimit(r.RLIMIT_NICE))"
+
+
+def test_no_program_runs_before_all_others() -> None:
+    """Also where the service's user may have such priorities, as members of a group for sound do."""
+    raised = "ulimit -r 50 && ulimit -e 30"
+    if subprocess.run(["bash", "-c", raised], capture_output=True).returncode != 0:
+        pytest.skip("such a limit cannot be raised here")
+    assert launched(PRIORITIES, f"{raised};", shell="bash") == "(0, 0) (0, 0)"
 
 
 def test_files_are_not_made_for_everybody_and_a_high_score_stays_the_highest() -> None:
