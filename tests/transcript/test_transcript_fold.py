@@ -237,6 +237,13 @@ def test_ids_of_answers_are_cleaned_where_they_are_shown(chat: Any) -> None:
     assert blocks[0].options[0].id == f"{harm}yes"  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def test_a_text_of_many_digits_is_no_number(chat: Any) -> None:
+    """Divided by a thousand it is an error of arithmetic, with which the cockpit would end."""
+    chat.user("Go").add("turn-result", messageId="m", stopReason="end_turn", durationMs="9" * 400)
+    transcript = Transcript(chat.events)
+    assert plain_lines(transcript.blocks[-1]) == ["(turn-result)"]
+
+
 def test_plain_lines_hold_no_newlines(chat: Any) -> None:
     chat.user("a\nb").say("c\nd").think("e\nf").call("t", title="g\nh", rawOutput="i\nj")
     for block in Transcript(chat.events).blocks:
