@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
 from quarterdeck.transcript.blocks import (
     DiffPart,
@@ -36,7 +37,6 @@ from quarterdeck.transcript.steps import (
     TurnEnded,
 )
 from quarterdeck.transcript.text import clean, clean_output, money, one_line
-from quarterdeck.wire.base import CamelRecord
 from quarterdeck.wire.history import (
     AgentEvent,
     AgentEventType,
@@ -49,8 +49,16 @@ from quarterdeck.wire.history import (
 )
 
 
-class AcpRecord(CamelRecord, extra="ignore"):
+class AcpRecord(BaseModel):
     """Tolerant: an agent may send unknown fields, and be newer than this."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
+    )
 
 
 class Content(AcpRecord):

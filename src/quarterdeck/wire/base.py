@@ -22,14 +22,13 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    GetCoreSchemaHandler,
     PlainSerializer,
     Strict,
     WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError, ValidationError, core_schema
+from pydantic_core import PydanticCustomError, ValidationError
 
 # Models are built on first use: a process needs few of them, and building all takes most of the time
 # to import this package. The service builds its bodies earlier (`build_bodies_at_once`).
@@ -120,53 +119,7 @@ NUL_ERROR = "nul_character"
 """Type of the error for a NUL character; its context names the field."""
 
 
-LONGEST_DIGITS = 20
-"""Characters of a text that an integer is read from: enough for 64 bits."""
-
-
-def _short_digits(value: object) -> object:
-    if isinstance(value, str) and len(value) > LONGEST_DIGITS:
-        raise ValueError("too many digits")
-    return value
-
-
-def _bound_digits(schema: object) -> None:
-    """Let no integer of a pydantic schema be read from a long text.
-
-    The reader of JSON bounds numbers (`json_size`). But pydantic takes a text of thousands of digits for an integer as
-    well, and arithmetic with floats does not take that.
-    """
-    if isinstance(schema, list):
-        for part in cast("list[object]", schema):
-            _bound_digits(part)
-    if not isinstance(schema, dict):
-        return
-    parts = cast("dict[str, object]", schema)
-    if parts.get("type") == "int":
-        integer = cast("core_schema.CoreSchema", dict(parts))
-        parts.clear()
-        parts.update(core_schema.no_info_before_validator_function(_short_digits, integer))
-    elif parts.get("function") != _BOUNDED:  # of a model within this one, which was built before
-        for part in parts.values():
-            _bound_digits(part)
-
-
-_BOUNDED = {"type": "no-info", "function": _short_digits}
-
-
-class _Model(BaseModel):
-    """Base of all models of the interface."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: type[BaseModel], handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        schema = handler(source)
-        _bound_digits(schema)
-        return schema
-
-
-class Record(_Model):
+class Record(BaseModel):
     """A resource or answer in snake_case. Unknown fields are kept, so a newer server breaks nothing."""
 
     model_config = ConfigDict(
@@ -178,7 +131,7 @@ class Record(_Model):
     )
 
 
-class CamelRecord(_Model):
+class CamelRecord(BaseModel):
     """A resource or answer in camelCase (what comes through from the engine)."""
 
     model_config = ConfigDict(
@@ -192,7 +145,7 @@ class CamelRecord(_Model):
     )
 
 
-class _Sent(_Model, defer_build=True):
+class _Sent(BaseModel, defer_build=True):
     """Base of request bodies: no text in them contains a NUL character.
 
     PostgreSQL stores none, and arguments, paths and variables cannot contain one. A body whose text

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from quarterdeck.wire.base import CamelRecord, Record, Timestamp
 from quarterdeck.wire.chats import Sender
+from quarterdeck.wire.json_size import LARGEST_NUMBER
 
 
 class TurnOrigin(StrEnum):
@@ -84,7 +85,9 @@ class TurnResult(CamelRecord):
     """Its workspace was put to rest in the middle of it; left out otherwise (own field)."""
     model: str | None = Field(default=None, exclude_if=lambda model: model is None)
     """Id of the model that the turn ran with; left out when it is not known (own field)."""
-    duration_ms: int | None = Field(default=None, exclude_if=lambda duration: duration is None)
+    duration_ms: int | None = Field(
+        default=None, le=LARGEST_NUMBER, exclude_if=lambda duration: duration is None
+    )
     """How long it ran, in milliseconds; left out when it is not known (own field)."""
     cost: TurnCost | None = Field(default=None, exclude_if=lambda cost: cost is None)
     """What it cost; left out when the agent does not tell (own field)."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Base64Bytes, Field
 
 from quarterdeck.wire.base import CamelRecord, Record, Timestamp
+from quarterdeck.wire.json_size import LARGEST_NUMBER
 
 HOOK_SECONDS = 300.0
 """Default time limit of a hook."""
@@ -135,7 +136,7 @@ class HookLog(CamelRecord):
     """Whether it timed out and was stopped."""
     executed_at: Timestamp
     """When it started."""
-    duration_ms: int | None = None
+    duration_ms: int | None = Field(default=None, le=LARGEST_NUMBER)
     """How long it ran (own field)."""
 
 
