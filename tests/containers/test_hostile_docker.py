@@ -5,6 +5,7 @@ import gzip
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,9 +17,11 @@ from quarterdeck import __version__
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes import docker
 from quarterdeck.sandboxes.container_engine import Launch
+from quarterdeck.sandboxes.containers import ContainerDriver, HomeAddress
 from quarterdeck.sandboxes.docker import DockerContainers
 from quarterdeck.sandboxes.errors import EngineAwayError, ProcessError, SandboxError
 from quarterdeck.sandboxes.image import VERSION_LABEL
+from quarterdeck.sandboxes.process import ProcessDriver
 from tests.containers.deck import Deck
 from tests.containers.fake_engine import (
     GOOD,
@@ -315,3 +318,30 @@ async def test_the_record_of_a_replica_says_it(tmp_path: Path) -> None:
             finally:
                 await deck.stop()
                 await containers.close()
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["endless", "a\0none\0", "a\0" + "9" * 5000 + "\0", "x\nfile"],
+    ids=["endless", "no number", "long number", "no size"],
+)
+async def test_what_commands_print_of_a_sleeping_replicas_files_is_bounded(
+    opened: tuple[FakeEngine, DockerContainers], tmp_path: Path, printed: str
+) -> None:
+    """The image's programs, or the engine, may print anything in place of names, sizes and content."""
+    engine, containers = opened
+    home = Home(tmp_path / "home")
+    driver = ContainerDriver(home, ProcessDriver(home).mirrors, containers, HomeAddress)
+    sending = partial(engine.endless, head=UPGRADED, part=frame(1, b"1\n" * (1 << 15)))
+    engine.output = frame(1, printed.encode())
+    if printed == "endless":
+        engine.damages = {"POST /containers/attach": sending}
+    read: dict[str, Callable[[], Awaitable[Any]]] = {
+        "kept_files": lambda: driver.kept_files("w", "canvas"),
+        "kept_file": lambda: driver.kept_file("w", "canvas", b"plan", 1 << 20),
+    }
+    async with asyncio.timeout(MOST_SECONDS):
+        for call in read.values():
+            with suppress(SandboxError):
+                assert await call() in ([], None)
+    assert engine.sent < 2 * MOST_BYTES
