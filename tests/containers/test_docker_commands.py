@@ -43,14 +43,9 @@ def address(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize("name", ["Engine", "Podman Engine"])
-async def test_a_command_runs_no_program_of_the_volume(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """The image's PATH begins with a directory of the replica, whose `head` could print without an end."""
-    version = {"ApiVersion": "1.41", "Version": "1", "Components": [{"Name": name}]}
-    monkeypatch.setitem(Rootless.ANSWERS, "version", version)
-    containers = DockerContainers(Home(tmp_path), "image", address)
+async def asked_for(address: str, home: Path) -> dict[str, Any]:
+    """What a container for a command is asked for."""
+    containers = DockerContainers(Home(home), "image", address)
     await containers.open()
     try:
         with pytest.raises(SandboxError, match="not here"):
@@ -59,10 +54,41 @@ async def test_a_command_runs_no_program_of_the_volume(
     finally:
         await containers.close()
     (asked,) = Refusing.created
+    return asked
+
+
+async def test_a_command_runs_no_program_of_the_volume(address: str, tmp_path: Path) -> None:
+    """The image's PATH begins with a directory of the replica, whose `head` could print without an end."""
+    asked = await asked_for(address, tmp_path)
     path, *others = asked["Env"]
     assert path.startswith("PATH=/usr/local/sbin:")
     assert "/replica" not in path
     assert others == ["A=b"]
-    limits = asked["HostConfig"].get("Ulimits", [])
-    expected = {"core": 0, "sigpending": 4096, "msgqueue": 204_800} if name == "Engine" else {}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("Engine", [], {"core": 0, "sigpending": 4096, "msgqueue": 204_800}),
+        ("Engine", ["name=seccomp,profile=builtin", "name=rootless"], {"core": 0}),
+        ("Podman Engine", [], {}),
+        ("Podman Engine", ["name=rootless"], {}),
+    ],
+)
+async def test_limits_are_those_that_an_engine_can_set(
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    options: list[str],
+    expected: dict[str, int],
+) -> None:
+    """One without root cannot set more than its own user has, and would make no container."""
+    version = {"ApiVersion": "1.41", "Version": "1", "Components": [{"Name": name}]}
+    info: Any = Rootless.ANSWERS["info"]
+    monkeypatch.setitem(Rootless.ANSWERS, "version", version)
+    monkeypatch.setitem(
+        Rootless.ANSWERS, "info", {**info, "Rootless": False, "SecurityOptions": options}
+    )
+    limits = (await asked_for(address, tmp_path))["HostConfig"].get("Ulimits", [])
     assert {one["Name"]: one["Hard"] for one in limits} == expected

@@ -477,7 +477,8 @@ class DockerContainers:
 
     def _host(self, size: Size, mounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what bounds a container, and its volumes."""
-        return {"Mounts": list(mounts), **host_limits(size, self._processors, self.engine)}
+        limits = host_limits(size, self._processors, self.engine, self.rootless)
+        return {"Mounts": list(mounts), **limits}
 
     def _config(
         self, labels: Mapping[str, str], host: Mapping[str, Any], environment: Mapping[str, str]
