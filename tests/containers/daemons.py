@@ -41,7 +41,7 @@ class Daemon(ABC):
     """Its end of the wire in the namespace of the tests."""
 
     tools: ClassVar[tuple[str, ...]]
-    gaps: ClassVar[list[str]] = []
+    gaps: ClassVar[list[str]] = ["the disk space of a replica is not limited"]
     """What it leaves open."""
 
     @property
@@ -139,7 +139,10 @@ class DockerEngine(Daemon):
 
 class Podman(Daemon):
     tools = ("podman", "ip", "iptables")
-    gaps: ClassVar[list[str]] = ["replicas reach each other's ports on the network"]
+    gaps: ClassVar[list[str]] = [
+        *Daemon.gaps,
+        "replicas reach each other's ports on the network",
+    ]
 
     def keep_apart(self) -> None:
         """Close the gap as the documentation says."""

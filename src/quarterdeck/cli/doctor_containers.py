@@ -53,6 +53,9 @@ async def _check_docker(target: Target, table: "SandboxesTable") -> AsyncGenerat
                 else:
                     yield ok("image", f"engine {version}")
                 await containers.in_image(("git", "--version"))
+                for gap in (await containers.isolation()).gaps:
+                    if gap not in isolation.gaps:  # found by the container
+                        yield warn("container gap", gap.message, gap.next_step)
         except SandboxError as e:
             yield fail("docker", str(e), e.details)
             return

@@ -123,7 +123,9 @@ class DockerContainers:
         self._volume: dict[str, Any] = {}
         self.moves = False
         self.storage: int | None = None
-        """The most bytes of a volume; needs a file system with project quotas."""
+        """The most bytes of a volume, and of what a container writes elsewhere where that can be limited;
+        needs a file system with project quotas."""
+        self._limits_layers = True
         self.absence: Absence | None = None
         """Since when and why it does not answer; None while it does, as far as known."""
         self.gateway = ""
@@ -337,6 +339,16 @@ class DockerContainers:
                 f"a replica's {', '.join(self._unlimited)} cannot be limited by its size",
                 "Run the engine as root, or on control groups of version 2; see docs/placement.md.",
             )
+        if self.storage is None:
+            yield Gap(
+                "the disk space of a replica is not limited",
+                "Set sandboxes.storage, where the engine has project quotas; see docs/placement.md.",
+            )
+        elif not self._limits_layers:
+            yield Gap(
+                "what a replica writes outside its volume, such as in /tmp, is not limited",
+                "Docker and podman limit it with overlay on XFS with project quotas.",
+            )
         if not self._apart:
             yield Gap(
                 "replicas reach each other's ports on the network",
@@ -439,7 +451,7 @@ class DockerContainers:
                 "Tmpfs": {"/run/replica": "rw,nosuid,nodev,mode=1777,size=64m"},
             }
             config = self._config(labels, host, launch.environment)
-            container = await self._api.containers.create(config, name=name)
+            container = await self._create(config, name)
             await container.start()
 
     async def stop(self, workspace_id: str) -> None:
@@ -470,6 +482,20 @@ class DockerContainers:
         labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id}
         name = volume_name(workspace_id)
         await self._api.volumes.create({"Name": name, "Labels": labels, **self._volume})
+
+    async def _create(self, config: dict[str, Any], name: str) -> DockerContainer:
+        """Create a container; limit what it writes outside of volumes if the engine can do that."""
+        if self.storage is not None and self._limits_layers:
+            limit = {"StorageOpt": {"size": str(self.storage)}}
+            limited = {**config, "HostConfig": {**config["HostConfig"], **limit}}
+            try:
+                return await self._api.containers.create(limited, name=name)
+            except DockerError as e:
+                # Docker: "--storage-opt is supported only for overlay over xfs"; podman: "Storage option overlay.size".
+                if "storage" not in str(e.message).lower():
+                    raise
+                self._limits_layers = False
+        return await self._api.containers.create(config, name=name)
 
     def _labels(self, workspace_id: str, role: str) -> dict[str, str]:
         labels = {HOME_LABEL: self._mark, WORKSPACE_LABEL: workspace_id, ROLE_LABEL: role}
@@ -512,7 +538,9 @@ class DockerContainers:
             config["WorkingDir"] = directory
             # The image's begins with a directory of the volume, where programs inside leave any `head` or `tar`.
             config["Env"] = [f"PATH={':'.join(SYSTEM_PATH)}", *config["Env"]]
-            async with aclosing(run_command(self._api, config, command, data)) as parts:
+            async with aclosing(
+                run_command(self._api, self._create, config, command, data)
+            ) as parts:
                 async for part in parts:
                     yield part
 
@@ -524,7 +552,9 @@ class DockerContainers:
         """
         config = self._config(self._labels("", COMMAND), self._host("small", []), {})
         with self._failures():
-            return await output_of(run_command(self._api, config, command, data), ANSWER_BYTES)
+            return await output_of(
+                run_command(self._api, self._create, config, command, data), ANSWER_BYTES
+            )
 
 
 def _engine(version: Mapping[str, Any]) -> str:

@@ -1,7 +1,14 @@
 """Commands in containers of their own, on a Docker Engine or podman."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
@@ -29,6 +36,7 @@ class InputError(Exception):
 
 async def run_command(
     client: Docker,
+    create: Callable[[dict[str, Any], str], Awaitable[DockerContainer]],
     config: dict[str, Any],
     command: Sequence[str],
     data: bytes | AsyncIterator[bytes],
@@ -36,6 +44,7 @@ async def run_command(
     """Run a command in a new container without a network; yield its output.
 
     Args:
+        create: creates a container by its configuration and name.
         config: of the container, which is changed.
         data: the command's input. Parts are only for a command that knows its end by itself.
 
@@ -49,7 +58,7 @@ async def run_command(
     config["HostConfig"]["NetworkMode"] = "none"
     config["Cmd"] = list(command)
     config |= {name: bool(data) for name in ("OpenStdin", "StdinOnce", "AttachStdin")}
-    container = await client.containers.create(config, name=f"qd-command-{uuid4().hex}")
+    container = await create(config, f"qd-command-{uuid4().hex}")
     try:
         async with aclosing(_output(container, data)) as parts:
             async for part in parts:

@@ -83,6 +83,7 @@ class SwarmContainers(DockerContainers):
         self.constraints = list(constraints)
         self._node_address = ""
         self._keeps_privileges = True
+        self._limits_layers = False  # no service can
         self.moves = True
 
     async def _look_at(self, info: Mapping[str, Any]) -> None:
