@@ -15,6 +15,7 @@ import pytest
 
 from quarterdeck import __version__
 from quarterdeck.local.home import Home
+from quarterdeck.sandboxes import containers as containers_module
 from quarterdeck.sandboxes import docker
 from quarterdeck.sandboxes.container_engine import Launch
 from quarterdeck.sandboxes.containers import ContainerDriver, HomeAddress
@@ -345,3 +346,53 @@ async def test_what_commands_print_of_a_sleeping_replicas_files_is_bounded(
             with suppress(SandboxError):
                 assert await call() in ([], None)
     assert engine.sent < 2 * MOST_BYTES
+
+
+async def test_reading_a_kept_file_has_an_end(
+    opened: tuple[FakeEngine, DockerContainers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program inside may exchange it for a pipe, from which nothing comes."""
+    engine, containers = opened
+    monkeypatch.setattr(containers_module, "_READ_SECONDS", 0.1)
+    home = Home(tmp_path / "home")
+    driver = ContainerDriver(home, ProcessDriver(home).mirrors, containers, HomeAddress)
+
+    async def silent(writer: asyncio.StreamWriter) -> None:
+        writer.write(UPGRADED)
+        await eventually(lambda: "DELETE /containers" in engine.asked, "its end")
+
+    engine.damages = {"POST /containers/attach": silent}
+    async with asyncio.timeout(MOST_SECONDS):
+        with pytest.raises(SandboxError, match="cannot be read"):
+            await driver.kept_file("w", "canvas", b"plan", 1 << 20)
+    assert containers.absence is None
+
+
+@pytest.mark.parametrize("lost", [0, 1, 32, 5000, 10_000])
+async def test_a_part_of_an_archive_is_not_taken_for_all_of_it(
+    opened: tuple[FakeEngine, DockerContainers], tmp_path: Path, lost: int
+) -> None:
+    """A connection that breaks looks like the end of what a command prints; its status is 0."""
+    engine, containers = opened
+    home = Home(tmp_path / "home")
+    home.root.mkdir(mode=0o700)
+    driver = ContainerDriver(home, ProcessDriver(home).mirrors, containers, HomeAddress)
+    whole = b"an archive" * 1000
+
+    async def pack(writer: asyncio.StreamWriter) -> None:
+        writer.write(UPGRADED)
+        await engine.started.wait()
+        mark = engine.bodies[-1]["Cmd"][-1].encode()
+        printed = whole + mark
+        writer.write(frame(1, printed[:50]) + frame(1, printed[50 : len(printed) - lost]))
+
+    engine.damages = {"POST /containers/attach": pack}
+    archive = home.archives / "w.tar.gz"
+    if lost == 0:
+        await driver.pack("w")
+        assert gzip.decompress(archive.read_bytes()) == whole
+        return
+    engine.asked.clear()
+    with pytest.raises(SandboxError, match="a part of them"):
+        await driver.pack("w")
+    assert not archive.exists() and "DELETE /volumes" not in engine.asked

@@ -24,6 +24,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from uuid import uuid4
 
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.clones import boot_clone, described, free_name, git_identity
@@ -69,6 +70,10 @@ _PART = 1 << 20
 _LIST = 'find "$1" -type f -printf "%P\\0%s\\0" 2>/dev/null | head -c "$2"'
 _LISTED_BYTES = 10 << 20
 """Of the names and sizes of files: about 100,000 of them."""
+_PACK = 'tar -C "$1" -c . && printf %s "$2"'
+"""Prints an archive and a mark: a connection that breaks can look like the end of a command."""
+_READ_SECONDS = 120.0
+"""How long reading a kept file may take: programs inside may exchange it for a pipe at any moment."""
 _SIZE_BYTES = 32
 """Of the line with a file's size, before its content."""
 _READ = '[ -f "$1" ] && [ ! -L "$1" ] || exit 0; stat -c %s -- "$1"; exec head -c "$2" -- "$1"'
@@ -401,11 +406,19 @@ class ContainerDriver:
 
     async def _write_archive(self, workspace_id: str, part: Path) -> None:
         top = str(Path(self._containers.layout(workspace_id).workspace_dir).parent)
-        command = ("tar", "-C", top, "-c", ".")
+        mark = uuid4().hex
+        command = ("/bin/sh", "-c", _PACK, "sh", top, mark)
+        held = b""
         with await asyncio.to_thread(gzip.open, part, "wb", 1) as file:
             async with aclosing(self._containers.run(workspace_id, command)) as parts:
                 async for data in parts:
-                    await asyncio.to_thread(file.write, data)
+                    held += data
+                    await asyncio.to_thread(file.write, held[: -len(mark)])
+                    held = held[-len(mark) :]
+        if held != mark.encode():  # the volume is removed next
+            raise SandboxError(
+                "The replica's files could not be packed: the container engine sent a part of them."
+            )
 
     async def unpack(self, workspace_id: str, packed: bool) -> None:
         archive = self._archive(workspace_id)
@@ -510,15 +523,16 @@ class ContainerDriver:
 
     async def _output(self, workspace_id: str, command: Sequence[str], most: int) -> bytes:
         with _readable():
-            return await output_of(self._containers.run(workspace_id, command), most)
+            async with asyncio.timeout(_READ_SECONDS):
+                return await output_of(self._containers.run(workspace_id, command), most)
 
 
 @contextmanager
 def _readable() -> Generator[None]:
     try:
         yield
-    except (ProcessError, ValueError) as e:
-        raise SandboxError("The replica's files cannot be read.", str(e)) from e
+    except (ProcessError, TimeoutError, ValueError) as e:
+        raise SandboxError("The replica's files cannot be read.", str(e) or "time-out") from e
 
 
 def _ignore(line: str) -> None:
