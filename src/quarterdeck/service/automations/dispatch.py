@@ -38,7 +38,8 @@ from quarterdeck.service.automations.service import Row, reach_automation, reach
 from quarterdeck.service.checks.calls import HostError
 from quarterdeck.service.checks.sync_worker import CheckSender
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.errors import ApiError
+from quarterdeck.service.db.records import stored_moment
+from quarterdeck.service.errors import ApiError, DamagedRecordError
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.hosts.api import HostApis
 from quarterdeck.service.hosts.events import HostEvent
@@ -325,7 +326,7 @@ def take_event(
         newest = None if waiting is None else str(waiting["id"])
         supersede(connection, waiting_runs, automation, group_key, at, but=newest)
     if waiting is not None:
-        latest = datetime.fromisoformat(waiting["triggered_at"]) + longest_burst(automation)
+        latest = stored_moment(waiting["triggered_at"]) + longest_burst(automation)
         due = moment_text(min(now + quiet, latest))
         replace_occasion(connection, waiting["id"], due, occasion.event, trigger_json(occasion))
         return False
@@ -440,15 +441,13 @@ async def take_host_webhook(
                 event.author,
             )
             group = f"{host} {event.repository}#{about.number}"
-            take_event(
-                connection,
-                waiting_runs,
-                match.automation,
-                occasion,
-                now,
-                group,
-                is_push=event.is_push,
-            )
+            taken = match.automation, occasion, now, group
+            try:
+                with connection.begin_nested():
+                    take_event(connection, waiting_runs, *taken, is_push=event.is_push)
+            except DamagedRecordError as e:  # the others get the event all the same
+                id = match.automation["id"]
+                log.error("Automation %s did not get an event: %s", id, e.for_operator())
         return len(matched)
 
     try:

@@ -4,11 +4,10 @@ Starts a waiting run: its workspace, chat and message are stored together with i
 run has one workspace, whichever process is killed, and however many services look for work.
 """
 
-import json
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 from uuid import UUID
 
@@ -39,7 +38,8 @@ from quarterdeck.service.chats.rows import find_chat
 from quarterdeck.service.checks.service import OpenedCheck
 from quarterdeck.service.checks.sync_worker import CheckSender
 from quarterdeck.service.context import Context, ServiceContext, parts
-from quarterdeck.service.errors import ApiError
+from quarterdeck.service.db.records import stored_json, stored_moment
+from quarterdeck.service.errors import ApiError, DamagedRecordError
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.fleet.fleet import Fleet, FleetDep
 from quarterdeck.service.formats import moment_text
@@ -104,7 +104,7 @@ def company_of(connection: Connection, execution: Row, automation: Row, home_id:
 
 
 def _fits(connection: Connection, run: Row, automation: Row, home_id: str) -> bool:
-    kept = json.loads(run["config_json"])
+    kept = stored_json(run["config_json"], dict)
     if any(kept.get(name) != automation[name] for name in SAME):
         return False
     workspace = find_workspace(connection, run["workspace_id"])
@@ -137,7 +137,7 @@ async def put_off(
 ) -> None:
     """Postpone a run by some seconds, from now or from a later moment."""
     now = context.clock()
-    since = now if not_before is None else max(now, datetime.fromisoformat(not_before))
+    since = now if not_before is None else max(now, stored_moment(not_before))
     due = moment_text(since + timedelta(seconds=seconds))
     waiting = (ExecutionStatus.PENDING,)
     await context.database.write(lambda c: change_execution(c, execution_id, waiting, due_at=due))
@@ -243,6 +243,15 @@ class RunLauncher:
         Raises:
             ApiError: WORKSPACE_LIMIT_REACHED, ENGINE_UNREACHABLE; INVALID_REQUEST and the like, when the run has ended.
         """
+        try:
+            return await self._try(execution_id)
+        except DamagedRecordError as e:
+            log.error("Run %s cannot be started: %s", execution_id, e.for_operator())
+            error = ApiError(ErrorCode.INTERNAL_ERROR, str(e))
+            await refuse(self.context, execution_id, error)
+            raise error from e
+
+    async def _try(self, execution_id: str) -> str | None:
         for _ in range(TRIES):
             rows = await self.context.database.read(
                 lambda c: _found(c, execution_id, self.context.home_id)

@@ -20,6 +20,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection, RowMapping
 
@@ -45,7 +46,19 @@ from quarterdeck.service.automations.scheduler import (
 from quarterdeck.service.checks.sync_worker import CheckSender
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.faults import log_storage_error, retry_until_stored
-from quarterdeck.service.errors import ApiError, DatabaseClosedError, StorageError
+from quarterdeck.service.db.records import (
+    as_record,
+    stored_json,
+    stored_moment,
+    stored_objects,
+    stored_word,
+)
+from quarterdeck.service.errors import (
+    ApiError,
+    DamagedRecordError,
+    DatabaseClosedError,
+    StorageError,
+)
 from quarterdeck.service.event_rows import StoredEvent
 from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.formats import moment_text
@@ -99,16 +112,16 @@ async def publish_work(
 
 
 def _before(run: RowMapping) -> list[Published]:
-    return [
-        Published.model_validate(branch) for branch in json.loads(run["published_json"] or "[]")
-    ]
+    branches = stored_objects(run["published_json"] or "[]")
+    return [as_record(Published, branch) for branch in branches]
 
 
 async def _publish(
     context: ServiceContext, fleet: Fleet, apis: HostApis, row: WorkspaceRow, run: RowMapping
 ) -> list[Published]:
     """Publish every repository with commits of its own."""
-    wanted = OnSuccess(json.loads(run["config_json"])["on_success"])
+    settings = stored_json(run["config_json"], dict)
+    wanted = stored_word(settings.get("on_success", OnSuccess.NONE), OnSuccess)
     operations = GitOperations(context, fleet, row)
     pulls = PullRequestService(context, operations, apis, row)
     try:
@@ -238,7 +251,13 @@ class AutomationRunner:
                 self._called.clear()
                 # With the same moment below: what became due since is not overlooked.
                 now = self._context.clock()
-                await self.turn()
+                try:
+                    await self.turn()
+                except DatabaseClosedError:
+                    return
+                except Exception:
+                    # Whatever it is, the other automations go on.
+                    log.exception("Automations could not be carried out; they are tried again")
                 await self._wait(now)
         except DatabaseClosedError:
             return
@@ -294,6 +313,11 @@ class AutomationRunner:
                 await stop_work(context, fleet, row)
         except DatabaseClosedError:
             return
+        except DamagedRecordError as e:
+            log.error("The end of run %s is not carried out: %s", row["id"], e.for_operator())
+            ended, write = (row["status"],), context.database.write
+            forget = partial(change_execution, execution_id=row["id"], only_from=ended)
+            await retry_until_stored(lambda: write(lambda c: forget(c, stop_due_at=None)))
         except SandboxError:
             log.exception("The replica of run %s could not be put to sleep", row["id"])
 
@@ -348,10 +372,14 @@ class AutomationRunner:
         )
         delay = self._settings.longest_wait
         for text in soonest:
-            if text is not None:
-                due = (datetime.fromisoformat(text) - now).total_seconds()
-                # Everything still due is being started, or belongs to another service.
-                delay = min(delay, due + 0.001 if due > 0 else self._settings.busy_wait)
+            if text is None:
+                continue
+            try:
+                due = (stored_moment(text) - now).total_seconds()
+            except DamagedRecordError:
+                continue  # it is later than every moment, so nothing is due by it
+            # Everything still due is being started, or belongs to another service.
+            delay = min(delay, due + 0.001 if due > 0 else self._settings.busy_wait)
         try:
             async with asyncio.timeout(delay):
                 await self._called.wait()

@@ -18,6 +18,7 @@ nothing starts it, and the launcher refuses it.
 """
 
 import json
+import logging
 from uuid import uuid4
 
 from sqlalchemy import Connection, RowMapping
@@ -41,6 +42,8 @@ from quarterdeck.service.automations.run_rows import (
     was_approved,
 )
 from quarterdeck.service.checks.calls import run_ended
+from quarterdeck.service.db.records import as_record, stored_json
+from quarterdeck.service.errors import DamagedRecordError
 from quarterdeck.service.formats import storable, storable_json
 from quarterdeck.service.hosts.settings import HOSTS
 from quarterdeck.service.quotas import WaitingRuns
@@ -52,6 +55,8 @@ from quarterdeck.wire.automation_runs import (
 )
 from quarterdeck.wire.automations import OnSuccess
 from quarterdeck.wire.events import AutomationEventType
+
+log = logging.getLogger(__name__)
 
 Row = RowMapping
 
@@ -79,9 +84,8 @@ SETTINGS = (
 
 def settings_of(automation: Row) -> str:
     """Return the settings with which a run starts, as JSON."""
-    return json.dumps(
-        {**json.loads(automation["config_json"]), **{name: automation[name] for name in SETTINGS}}
-    )
+    config = stored_json(automation["config_json"], dict)
+    return json.dumps({**config, **{name: automation[name] for name in SETTINGS}})
 
 
 def trigger_json(occasion: TriggerEvent) -> str:
@@ -100,8 +104,14 @@ def trigger_json(occasion: TriggerEvent) -> str:
 
 
 def occasion_of(execution: Row) -> TriggerEvent:
-    """Return the event that triggered a run."""
-    kept = json.loads(execution["trigger_json"])
+    """Return the event that triggered a run.
+
+    Raises:
+        DamagedRecordError: it cannot be read.
+    """
+    kept = stored_json(execution["trigger_json"], dict)
+    if "time" not in kept:
+        raise DamagedRecordError("The stored event of the run is damaged.", "it has no time")
     about = kept.get("pr")
     # An event stored by a version without `trusted`: unknown is not trusted.
     trusted = kept.get("trusted", execution["trigger_type"] not in HOSTS)
@@ -110,7 +120,7 @@ def occasion_of(execution: Row) -> TriggerEvent:
         execution["trigger_event"],
         kept["time"],
         kept.get("payload"),
-        about and PullRequestRef.model_validate(about),
+        about and as_record(PullRequestRef, about),
         bool(kept.get("joins")),
         tuple(kept.get("repository_ids", ())),
         bool(trusted),
@@ -245,7 +255,10 @@ def finish(
 
 
 def _publishes(execution: Row) -> bool:
-    wanted = json.loads(execution["config_json"]).get("on_success")
+    try:
+        wanted = stored_json(execution["config_json"], dict).get("on_success")
+    except DamagedRecordError:
+        return False
     return wanted not in (None, OnSuccess.NONE) and execution["workspace_id"] is not None
 
 
@@ -302,7 +315,11 @@ def store_run_change(connection: Connection, execution_id: str, now: str) -> Non
     automation = execution and find_automation(connection, execution["automation_id"])
     if execution is None or automation is None:
         return
-    record = execution_record(connection, execution).model_dump(mode="json")
+    try:
+        record = execution_record(connection, execution).model_dump(mode="json")
+    except DamagedRecordError as e:  # its end is stored all the same
+        log.warning("A change of run %s is not announced: %s", execution_id, e.for_operator())
+        return
     record.pop("trigger_payload")  # it may be large; clients that need it read the run
     owner = (automation["organization_id"], automation["user_id"])
     store_change(
@@ -323,23 +340,22 @@ def _count(connection: Connection, execution: Row, now: str) -> None:
     failures = automation["failures"] + 1
     change_automation_row(connection, automation["id"], failures=failures)
     if failures >= FAILURES and automation["enabled"]:
-        _switch_off(connection, automation, failures, execution["error"], now)
+        why = f"Switched off after {failures} failures in a row. The last: {execution['error']}"
+        switch_off(connection, automation["id"], why, now)
 
 
-def _switch_off(
-    connection: Connection, automation: Row, failures: int, error: str | None, now: str
-) -> None:
-    reason = f"Switched off after {failures} failures in a row. The last: {error}"
+def switch_off(connection: Connection, automation_id: str, reason: str, now: str) -> None:
+    """Switch an automation off, with the reason that is shown, and end its waiting runs."""
     change_automation_row(
         connection,
-        automation["id"],
+        automation_id,
         enabled=False,
         disabled_reason=reason,
         cron_next_fire_at=None,
         updated_at=now,
     )
-    end_waiting(connection, automation["id"], now)
-    store_automation_change(connection, automation["id"], now)
+    end_waiting(connection, automation_id, now)
+    store_automation_change(connection, automation_id, now)
 
 
 def store_automation_change(connection: Connection, automation_id: str, now: str) -> None:

@@ -14,6 +14,7 @@ its verdict counts. The agent of a run that is over its limit is stopped.
 """
 
 import json
+import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,10 +50,12 @@ from quarterdeck.service.automations.runs import (
     finish,
     stop_run,
     store_automation_change,
+    switch_off,
 )
 from quarterdeck.service.checks.rows import drop_settled
 from quarterdeck.service.db.database import Database
-from quarterdeck.service.errors import ApiError
+from quarterdeck.service.db.records import stored_json, stored_moment
+from quarterdeck.service.errors import ApiError, DamagedRecordError
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.authentication import hash_of
 from quarterdeck.service.quotas import WaitingRuns
@@ -68,6 +71,8 @@ from quarterdeck.wire.triggers import (
     StoredOnlyTrigger,
 )
 
+log = logging.getLogger(__name__)
+
 MADE_UP_FOR = timedelta(hours=1)
 """A missed moment that is older is skipped."""
 COUNTED = 100
@@ -81,14 +86,27 @@ def fire_due(connection: Connection, now: datetime) -> int:
     """Start the runs of some due schedules; return how many schedules were advanced."""
     rows = due_automations(connection, moment_text(now), BATCH)
     waiting_runs = WaitingRuns(connection)
-    return sum(_fire(connection, waiting_runs, row, now) for row in rows)
+    return sum(_fire_or_switch_off(connection, waiting_runs, row, now) for row in rows)
+
+
+def _fire_or_switch_off(
+    connection: Connection, waiting_runs: WaitingRuns, row: RowMapping, now: datetime
+) -> bool:
+    """Fire a schedule; switch off one that is damaged, which would be due forever."""
+    try:
+        with connection.begin_nested():
+            return _fire(connection, waiting_runs, row, now)
+    except DamagedRecordError as e:
+        log.error("Automation %s is switched off: %s", row["id"], e.for_operator())
+        switch_off(connection, row["id"], str(e), moment_text(now))
+        return True
 
 
 def _fire(
     connection: Connection, waiting_runs: WaitingRuns, row: RowMapping, now: datetime
 ) -> bool:
-    expression, zone, come = row["cron_expression"], row["cron_timezone"], row["cron_next_fire_at"]
-    following = next_fire(expression, zone, now)
+    come = row["cron_next_fire_at"]
+    following = _following(row, now)
     moved = move_schedule(connection, row["id"], come, following and moment_text(following))
     if not moved:
         return False
@@ -105,9 +123,25 @@ def _fire(
     return True
 
 
+def _following(row: RowMapping, now: datetime) -> datetime | None:
+    """Return the moment after the one that is due."""
+    expression, zone = row["cron_expression"], row["cron_timezone"]
+    try:
+        if expression is None or not may_name_zone(zone or ""):
+            raise ValueError("it is no schedule")
+        return next_fire(expression, zone, now)
+    # A zone may have been in an earlier version of the time zone database.
+    except (CronSimError, ZoneInfoNotFoundError, ValueError, OSError) as e:
+        raise DamagedRecordError(
+            "The stored schedule is damaged, or this machine does not know its time zone. Give the "
+            "automation another one.",
+            f"{expression} {zone}: {e}",
+        ) from e
+
+
 def _newest_missed(row: RowMapping, now: datetime) -> datetime | None:
     """Return the moment that the fire is for: nearly always the one that is due now."""
-    come = datetime.fromisoformat(row["cron_next_fire_at"])
+    come = stored_moment(row["cron_next_fire_at"])
     since = max(come, now - MADE_UP_FOR) - MOMENT
     return last_fire(row["cron_expression"], row["cron_timezone"], since, now)
 
@@ -115,7 +149,7 @@ def _newest_missed(row: RowMapping, now: datetime) -> datetime | None:
 def _note_missed(connection: Connection, row: RowMapping, until: datetime) -> None:
     """Store the moments before the one that is made up for as skipped."""
     expression, zone = row["cron_expression"], row["cron_timezone"]
-    come = datetime.fromisoformat(row["cron_next_fire_at"])
+    come = stored_moment(row["cron_next_fire_at"])
     last = _last_between(expression, zone, come, until - MOMENT)
     if last is None:
         return
@@ -140,7 +174,7 @@ def _skip_reason(
     connection: Connection, waiting_runs: WaitingRuns, row: RowMapping
 ) -> SkipReason | None:
     """Return why a due moment starts no run."""
-    skips = bool(json.loads(row["config_json"]).get("skip_while_running", False))
+    skips = bool(stored_json(row["config_json"], dict).get("skip_while_running", False))
     if skips and has_open(connection, row["id"]):
         return SkipReason.RUNNING
     if row["concurrency"] is not None and fire_waits(connection, row["id"]):
@@ -208,15 +242,23 @@ def overdue(connection: Connection, now: datetime, home_id: str) -> list[Overdue
     """Return the runs to be ended now by the service of a home."""
     overdue_runs: list[Overdue] = []
     for run in unfinished(connection, home_id):
-        minutes = json.loads(run["config_json"]).get("max_minutes")
+        minutes = _settings(run).get("max_minutes")
         if minutes and _is_past(run["started_at"], minutes, now):
             overdue_runs.append(Overdue(run, ExecutionReason.TIMEOUT, minutes))
     for run in asking(connection, home_id):
-        auto_stop = json.loads(run["config_json"]).get("workspace_auto_stop_minutes")
+        auto_stop = _settings(run).get("workspace_auto_stop_minutes")
         minutes = auto_stop or AUTO_STOP_MINUTES
         if _is_past(run["last_activity_at"], minutes, now):
             overdue_runs.append(Overdue(run, ExecutionReason.UNANSWERED, minutes))
     return overdue_runs
+
+
+def _settings(run: RowMapping) -> dict[str, Any]:
+    """Return the settings of a run; none of a damaged one, whose end tells that in the log."""
+    try:
+        return stored_json(run["config_json"], dict)
+    except DamagedRecordError:
+        return {}
 
 
 def end_overdue(connection: Connection, now: datetime, home_id: str) -> None:

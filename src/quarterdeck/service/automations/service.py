@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.sandboxes.port import StartPoint
@@ -39,11 +40,11 @@ from quarterdeck.service.checks.calls import close_checks_of_automation
 from quarterdeck.service.checks.rows import drop_settled
 from quarterdeck.service.checks.service import head_refs
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.db.records import readable
+from quarterdeck.service.db.records import readable, stored_json
 from quarterdeck.service.db.tables import automations
 from quarterdeck.service.environments.rows import find_environment
 from quarterdeck.service.environments.service import repositories_for
-from quarterdeck.service.errors import ApiError
+from quarterdeck.service.errors import ApiError, DamagedRecordError
 from quarterdeck.service.formats import check_match, etag_of, moment_text
 from quarterdeck.service.hosts.settings import place_of
 from quarterdeck.service.identity.service import Caller, CallerKind, require_admin
@@ -54,6 +55,7 @@ from quarterdeck.wire.automations import (
     ChangeAutomation,
     CreateAutomation,
 )
+from quarterdeck.wire.base import first_error
 from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.events import AutomationEventType
 from quarterdeck.wire.replicas import CreateReplica, ReplicaConfig
@@ -330,19 +332,28 @@ def caller_for(automation: RowMapping) -> Caller:
 
 
 def replica_for(automation: RowMapping, text: str) -> CreateReplica:
-    """Return the replica of a run with its first message."""
+    """Return the replica of a run with its first message.
+
+    Raises:
+        DamagedRecordError: the settings of the automation cannot be read.
+    """
     minutes = automation["workspace_auto_stop_minutes"]
-    base = json.loads(automation["config_json"]).get("base")
-    return CreateReplica(
-        name=_name(automation["name"]),
-        environment_id=UUID(automation["environment_id"]),
-        message=text,
-        coding_agent=automation["agent_provider"],
-        lifecycle_policy=automation["workspace_lifecycle_policy"],
-        config=ReplicaConfig(auto_stop_minutes=minutes, base=base) if minutes or base else None,
-        size=automation["workspace_size"],
-        **modes_of(automation),
-    )
+    base = stored_json(automation["config_json"], dict).get("base")
+    try:
+        return CreateReplica(
+            name=_name(automation["name"]),
+            environment_id=UUID(automation["environment_id"]),
+            message=text,
+            coding_agent=automation["agent_provider"],
+            lifecycle_policy=automation["workspace_lifecycle_policy"],
+            config=ReplicaConfig(auto_stop_minutes=minutes, base=base) if minutes or base else None,
+            size=automation["workspace_size"],
+            **modes_of(automation),
+        )
+    except ValidationError as e:
+        raise DamagedRecordError(
+            "The stored settings of the automation are damaged.", first_error(e)
+        ) from e
 
 
 def head_starts(

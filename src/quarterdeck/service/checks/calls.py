@@ -36,6 +36,7 @@ from quarterdeck.service.checks.rows import (
     newest_of,
     open_of_automation,
 )
+from quarterdeck.service.db.records import stored_json, stored_objects
 from quarterdeck.service.formats import storable
 from quarterdeck.service.hosts.settings import HOSTS, LOCAL, HostsSettings, hosts_of
 from quarterdeck.service.http_client import AnswerError, read_answer
@@ -73,8 +74,8 @@ def wants_check(automation: RowMapping, occasion: TriggerEvent) -> bool:
     automation requires a report.
     """
     if occasion.pull_request is None:
-        return json.loads(automation["config_json"]).get("report") is True
-    for trigger in json.loads(automation["triggers_json"]):
+        return stored_json(automation["config_json"], dict).get("report") is True
+    for trigger in stored_objects(automation["triggers_json"]):
         config = trigger.get("config", {})
         if (trigger.get("type"), config.get("event")) == (occasion.type, occasion.event):
             return config.get("check", True)

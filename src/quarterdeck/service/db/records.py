@@ -8,6 +8,7 @@ the log, so that it does not hide the others. Read by itself it is a `DamagedRec
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -25,6 +26,9 @@ Row = TypeVar("Row")
 Read = TypeVar("Read")
 Shape = TypeVar("Shape", list[Any], dict[str, Any])
 Word = TypeVar("Word", bound=StrEnum)
+
+_FIRST_YEAR = 1970
+"""Earlier moments are damaged; those near year 1 cannot be computed with."""
 
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -73,6 +77,21 @@ def stored_objects(text: str) -> list[dict[str, Any]]:
     return values
 
 
+def stored_moment(text: str) -> datetime:
+    """Return the moment of a column.
+
+    Raises:
+        DamagedRecordError: it is not a date-time with a zone of this program's time.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except (TypeError, ValueError) as e:
+        raise _damaged(str(e)) from e
+    if moment.tzinfo is None or moment.year < _FIRST_YEAR:
+        raise _damaged(f"no moment: {text}")
+    return moment
+
+
 def stored_word(text: str, words: type[Word]) -> Word:
     """Return the member of an enumeration that a column names.
 
@@ -100,5 +119,6 @@ def readable(rows: Iterable[Row], read: Callable[[Row], Read]) -> list[Read]:
         try:
             records.append(read(row))
         except DamagedRecordError as e:
-            log.warning("A damaged row is left out of a list: %s", e.for_operator())
+            id = row.get("id") if isinstance(row, RowMapping) else None
+            log.warning("A damaged row is left out of a list: %s: %s", id, e.for_operator())
     return records

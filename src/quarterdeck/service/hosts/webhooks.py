@@ -21,15 +21,16 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.service.automations.rows import with_trigger
+from quarterdeck.service.db.records import readable, stored_objects
 from quarterdeck.service.environments.service import repositories_for
 from quarterdeck.service.hosts.events import HostEvent
 from quarterdeck.service.hosts.settings import place_of
@@ -50,15 +51,26 @@ class Match:
 
 
 def matches(connection: Connection, host: str, event: HostEvent) -> list[Match]:
-    """Return the enabled automations that an event matches."""
-    matched: list[Match] = []
+    """Return the enabled automations that an event matches, without damaged ones."""
+    matched: list[Match | None] = []
     for organization_id, repository_ids in _connected(connection, event).items():
-        for automation in with_trigger(connection, organization_id, host):
-            config = _trigger(automation, host, event)
-            if config is not None and _wants(connection, automation, config, repository_ids):
-                joins = bool(config.get("group_pr_events"))
-                matched.append(Match(automation, joins, tuple(sorted(repository_ids))))
-    return matched
+        automations = with_trigger(connection, organization_id, host)
+        matched += readable(automations, partial(_match, connection, host, event, repository_ids))
+    return [match for match in matched if match is not None]
+
+
+def _match(
+    connection: Connection,
+    host: str,
+    event: HostEvent,
+    repository_ids: set[str],
+    automation: RowMapping,
+) -> Match | None:
+    config = _trigger(automation, host, event)
+    if config is None or not _wants(connection, automation, config, repository_ids):
+        return None
+    joins = bool(config.get("group_pr_events"))
+    return Match(automation, joins, tuple(sorted(repository_ids)))
 
 
 def _connected(connection: Connection, event: HostEvent) -> dict[str, set[str]]:
@@ -74,7 +86,7 @@ def _connected(connection: Connection, event: HostEvent) -> dict[str, set[str]]:
 
 def _trigger(automation: RowMapping, host: str, event: HostEvent) -> dict[str, Any] | None:
     """Return the configuration of the trigger that the event matches."""
-    for trigger in json.loads(automation["triggers_json"]):
+    for trigger in stored_objects(automation["triggers_json"]):
         config = trigger["config"]
         if trigger["type"] == host and config.get("event") == event.name:
             excluded = {actor.casefold() for actor in config.get("excluded_actors") or ()}
