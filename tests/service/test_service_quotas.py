@@ -6,6 +6,12 @@ from typing import Any
 import pytest
 
 from quarterdeck.service import quotas
+from quarterdeck.service.context import ServiceContext
+from quarterdeck.service.environments.hooks import HookTestRequest, make_workspace
+from quarterdeck.service.errors import ApiError
+from quarterdeck.service.identity.service import Caller, CallerKind
+from quarterdeck.wire.errors import ErrorCode
+from quarterdeck.wire.setup import HookKind
 from tests.service.callers import Callers, Client, environment, made, refused
 
 AUTOMATION = {"name": "nightly", "prompt": "Run the tests."}
@@ -78,6 +84,37 @@ async def test_keys_of_providers(callers: Callers) -> None:
         assert (await client.post(paths[0], json={"api_key": "other"})).status_code == 200
         assert (await client.delete(paths[0])).is_success
         assert (await client.post(paths[3], json={"api_key": "secret"})).status_code == 200
+
+
+async def test_warm_pools(callers: Callers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "POOLS_MOST", 1)
+    paths = [f"{await environment(callers.member, name, scope='user')}/warm-pools" for name in "ab"]
+    on, off = {"enabled": True}, {"enabled": False}
+    for _ in range(2):  # one that is on may be switched on again
+        assert (await callers.member.put(paths[0], json=on)).status_code == 200
+    refused(await callers.member.put(paths[1], json=on), 429, "QUOTA_REACHED")
+    shared = f"{await environment(callers.key)}/warm-pools"
+    assert (await callers.key.put(shared, json=on)).status_code == 200
+    assert (await callers.member.put(paths[0], json=off)).status_code == 200
+    assert (await callers.member.put(paths[1], json=on)).status_code == 200
+
+
+async def test_tests_of_hooks(
+    callers: Callers, context: ServiceContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotas, "HOOK_TESTS_MOST", 2)
+    of = (await environment(callers.key)).rsplit("/", 1)[1]
+    caller = Caller(callers.people.organization, callers.people.member, CallerKind.PERSONAL_KEY)
+    request = HookTestRequest(caller, of, HookKind.START, "true")
+    for _ in range(2):
+        await make_workspace(context, request)
+    with pytest.raises(ApiError, match="being tested") as raised:
+        await make_workspace(context, request)
+    assert raised.value.code is ErrorCode.WORKSPACE_LIMIT_REACHED
+    # Others have room of their own.
+    of = (await environment(callers.stranger)).rsplit("/", 1)[1]
+    caller = Caller(callers.people.other, callers.people.stranger, CallerKind.PERSONAL_KEY)
+    await make_workspace(context, HookTestRequest(caller, of, HookKind.START, "true"))
 
 
 PARTS: dict[str, Callable[[int], dict[str, Any]]] = {

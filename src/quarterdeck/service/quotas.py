@@ -14,12 +14,20 @@ from quarterdeck.service.db.tables import (
     automations,
     credentials,
     environments,
+    warm_pools,
     workspaces,
 )
 from quarterdeck.service.errors import ApiError
 from quarterdeck.wire.automation_runs import ExecutionStatus
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.quotas import CHATS_MOST, OWNED_MOST, REPLICAS_MOST, STORED_CHATS_MOST
+from quarterdeck.wire.quotas import (
+    CHATS_MOST,
+    HOOK_TESTS_MOST,
+    OWNED_MOST,
+    POOLS_MOST,
+    REPLICAS_MOST,
+    STORED_CHATS_MOST,
+)
 
 _NOUNS: dict[Table, str] = {
     api_keys: "API keys",
@@ -121,6 +129,35 @@ def require_replica_room(connection: Connection, organization_id: str) -> None:
             ErrorCode.WORKSPACE_LIMIT_REACHED,
             f"There are {REPLICAS_MOST:,} replicas, which is the most allowed. Delete some first.",
         )
+
+
+def require_hook_test_room(connection: Connection, organization_id: str) -> None:
+    """Check that an organization may test one more hook now.
+
+    Raises:
+        ApiError: WORKSPACE_LIMIT_REACHED.
+    """
+    mine = workspaces.c.organization_id == organization_id, workspaces.c.warm_state == "testing"
+    if _are_there(connection, HOOK_TESTS_MOST, workspaces, *mine):
+        raise ApiError(
+            ErrorCode.WORKSPACE_LIMIT_REACHED,
+            f"{HOOK_TESTS_MOST} hooks are being tested, which is the most allowed. Wait for one.",
+        )
+
+
+def require_pool_room(
+    connection: Connection, organization_id: str, user_id: str | None, but: str
+) -> None:
+    """Check that an owner may have the pool of one more environment, `but`, switched on.
+
+    Raises:
+        ApiError: QUOTA_REACHED.
+    """
+    others = warm_pools.join(environments, environments.c.id == warm_pools.c.environment_id)
+    owned = _owned(environments, organization_id, user_id)
+    on = warm_pools.c.enabled, environments.c.id != but
+    if _are_there(connection, POOLS_MOST, others, *owned, *on):
+        raise _reached(f"{POOLS_MOST} warm pools are on, which is the most allowed.")
 
 
 def require_chat_room(connection: Connection, workspace_id: str) -> None:

@@ -7,5 +7,12 @@ organization, or of the organization itself. Variables, skills and MCP servers o
 REPLICAS_MOST = 10_000
 """Replicas of an organization in every state, also sleeping and archived ones."""
 
+HOOK_TESTS_MOST = 10
+"""Tests of hooks that an organization runs at once: each has a replica, which `max_active` does not
+count."""
+
+POOLS_MOST = 20
+"""Warm pools of an owner that are switched on: their replicas are not counted either."""
+
 CHATS_MOST, STORED_CHATS_MOST = 1_000, 10_000
 """Chats of a replica; the second number counts deleted ones, too."""

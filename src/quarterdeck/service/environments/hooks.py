@@ -31,6 +31,7 @@ from quarterdeck.service.fleet.fleet import Fleet
 from quarterdeck.service.fleet.transitions import append_status_event
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller
+from quarterdeck.service.quotas import require_hook_test_room
 from quarterdeck.service.replicas.rows import add_workspace, find_workspace
 from quarterdeck.service.streams import PING
 from quarterdeck.wire.environment_parts import (
@@ -151,7 +152,7 @@ async def make_workspace(context: ServiceContext, request: HookTestRequest) -> s
 
     Raises:
         ApiError: NOT_FOUND when there is no such environment, INVALID_REQUEST when there is
-            nothing to test.
+            nothing to test, WORKSPACE_LIMIT_REACHED.
     """
     workspace_id, now = str(uuid4()), moment_text(context.clock())
     await context.event_log.write(
@@ -170,6 +171,7 @@ def _store(
     connection, caller = writer.connection, request.caller
     of = reach(connection, caller, request.environment)
     organization, user = caller.organization_id, caller.user_id
+    require_hook_test_room(connection, organization)
     add_workspace(
         connection,
         workspace_id,

@@ -19,7 +19,11 @@ from quarterdeck.sandboxes.errors import SandboxError
 from quarterdeck.service.context import ServiceContext
 from quarterdeck.service.db.faults import log_storage_error
 from quarterdeck.service.environments.rows import layers_of
-from quarterdeck.service.environments.service import reach, reach_to_change, repositories_for
+from quarterdeck.service.environments.service import (
+    reach,
+    reach_layers_to_change,
+    repositories_for,
+)
 from quarterdeck.service.environments.warm_pool_rows import (
     POOLED,
     PoolPlace,
@@ -31,11 +35,17 @@ from quarterdeck.service.environments.warm_pool_rows import (
     put_pool,
     testing,
 )
-from quarterdeck.service.errors import ApiError, DatabaseClosedError, StorageError
+from quarterdeck.service.errors import (
+    ApiError,
+    DamagedRecordError,
+    DatabaseClosedError,
+    StorageError,
+)
 from quarterdeck.service.event_log import LogWriter
 from quarterdeck.service.fleet.transitions import append_status_event
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.service import Caller
+from quarterdeck.service.quotas import require_pool_room
 from quarterdeck.service.replicas.rows import BUSY, add_workspace, find_workspace
 from quarterdeck.wire.environments import PooledWorkspace, WarmPool
 from quarterdeck.wire.errors import ErrorCode
@@ -112,7 +122,10 @@ class PoolKeeper:
             if workspace_id not in self._trials:
                 await self._remove(workspace_id, lambda _: True)
         for pool in await database.read(all_pools):
-            await self._tend_pool(pool)
+            try:
+                await self._tend_pool(pool)
+            except DamagedRecordError as e:  # of its repositories; the other pools go on
+                log.warning("Warm pool %s gets no replica: %s", pool["id"], e.for_operator())
 
     async def _tend_pool(self, pool: RowMapping) -> None:
         rows = await self._context.database.read(lambda c: pooled(c, self._place, pool["id"]))
@@ -205,14 +218,17 @@ async def switch_pool(
     """Switch the pool of an environment on or off; on lets a failed one try again at once.
 
     Raises:
-        ApiError: NOT_FOUND when there is no such environment.
+        ApiError: NOT_FOUND when there is no such environment, QUOTA_REACHED.
     """
     now = moment_text(context.clock())
     place = PoolPlace.of(context)
 
     def run(connection: Connection) -> WarmPool:
-        of = reach_to_change(connection, caller, environment)
-        put_pool(connection, caller.organization_id, of, enabled, now)
+        own = reach_layers_to_change(connection, caller, environment)[-1]
+        of, organization = own.id, caller.organization_id
+        if enabled:
+            require_pool_room(connection, organization, own.user_id, but=of)
+        put_pool(connection, organization, of, enabled, now)
         pool = find_pool(connection, place, of)
         assert pool is not None  # it was stored in the same transaction
         return pool
