@@ -25,6 +25,7 @@ from quarterdeck.service.notifications import notifier
 from quarterdeck.service.notifications.notifier import Notice
 from quarterdeck.service.notifications.rows import due_deliveries, find_target
 from quarterdeck.service.notifications.sender import (
+    InflightTasks,
     NotificationService,
     SenderSettings,
     signature,
@@ -313,6 +314,12 @@ async def test_a_secret_is_rotated(
     await taken(receiver, "replica.ready")
     headers, body = receiver.calls[0]
     assert headers["x-service-signature"] == signature(seen[-1], body)
+
+
+@pytest.mark.parametrize("soonest", ["x", "2026-11-20", "9999"])
+async def test_a_damaged_moment_is_not_waited_for(soonest: str) -> None:
+    """It is later than every moment as text, and the calls with others go on."""
+    await InflightTasks("call", asyncio.Event()).wait(utc_now(), soonest, 0.001)
 
 
 def test_tries_are_made_at_0_10_and_60_seconds() -> None:

@@ -18,6 +18,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -374,12 +375,10 @@ class AutomationRunner:
         for text in soonest:
             if text is None:
                 continue
-            try:
+            with suppress(DamagedRecordError):  # as text it is later than every moment
                 due = (stored_moment(text) - now).total_seconds()
-            except DamagedRecordError:
-                continue  # it is later than every moment, so nothing is due by it
-            # Everything still due is being started, or belongs to another service.
-            delay = min(delay, due + 0.001 if due > 0 else self._settings.busy_wait)
+                # Everything still due is being started, or belongs to another service.
+                delay = min(delay, due + 0.001 if due > 0 else self._settings.busy_wait)
         try:
             async with asyncio.timeout(delay):
                 await self._called.wait()

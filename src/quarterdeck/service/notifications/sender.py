@@ -18,6 +18,7 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,8 +31,9 @@ from quarterdeck import __version__
 from quarterdeck.local.lookups import ORGANIZATION
 from quarterdeck.service.context import ServiceContext, parts
 from quarterdeck.service.db.faults import retry_until_stored
+from quarterdeck.service.db.records import stored_moment
 from quarterdeck.service.db.tables import settings
-from quarterdeck.service.errors import DatabaseClosedError, StorageError
+from quarterdeck.service.errors import DamagedRecordError, DatabaseClosedError, StorageError
 from quarterdeck.service.event_rows import StoredEvent
 from quarterdeck.service.first_start import reaches_private
 from quarterdeck.service.formats import moment_text
@@ -88,8 +90,9 @@ class InflightTasks:
         """Wait until the event is set, a moment has come, or `longest` seconds have passed."""
         delay = longest
         if soonest is not None:
-            due = (datetime.fromisoformat(soonest) - now).total_seconds()
-            delay = min(delay, max(due, 0) + 0.001)
+            with suppress(DamagedRecordError):  # as text it is later than every moment
+                due = (stored_moment(soonest) - now).total_seconds()
+                delay = min(delay, max(due, 0) + 0.001)
         try:
             async with asyncio.timeout(delay):
                 await self._called.wait()
