@@ -8,14 +8,14 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
-from quarterdeck.client import Client, HttpConnection, inside, paging, streams
+from quarterdeck.client import Client, HttpConnection, chats, inside, paging, streams
 from quarterdeck.client import connection as connection_module
 from quarterdeck.client.error_mapping import Backoff
 from quarterdeck.client.errors import (
@@ -24,7 +24,7 @@ from quarterdeck.client.errors import (
     RequestTimeoutError,
     ResponseError,
 )
-from quarterdeck.client.stream_events import ConnectionLost, Received
+from quarterdeck.client.stream_events import ConnectionLost, Malformed, Received
 from quarterdeck.wire.json_size import LARGEST_NUMBER, VALUES_LIMIT
 
 CHUNK = b"x" * (1 << 20)
@@ -359,6 +359,47 @@ async def test_numbers_that_cannot_be_shown_are_not_taken_over() -> None:
             await client.chats.list(id)
 
 
+DEEP = b"[" + b"{}," * VALUES_LIMIT + b"{}]"
+OF_MANY_VALUES: dict[str, tuple[bytes, Callable[[Client], Any]]] = {
+    "events": (
+        b'{"id":"1","ts":"2026-01-02T00:00:00Z","type":"x","payload":{"a":%b}}' % DEEP,
+        lambda client: client.events.stream(uuid4(), 0),
+    ),
+    "terminal": (
+        b'{"type":"resize","cols":80,"rows":24,"a":%b}' % DEEP,
+        lambda client: client.terminals.stream(uuid4(), uuid4(), 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", OF_MANY_VALUES)
+async def test_a_message_of_many_values_is_left_out_before_it_is_read(stream: str) -> None:
+    """They need a hundred times the memory of their text, and hold every key up meanwhile."""
+    data, opened = OF_MANY_VALUES[stream]
+    parts = [b"id: 1\ndata: " + data + b"\n\n"]
+    async with server(STREAM, lambda: iter(parts)) as client, opened(client) as items:
+        item = await anext(items)
+    assert isinstance(item, Malformed) and "too many values" in item.error.message
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b'{"type":"complete","exit_code":%d}' % HUGE, LARGEST_NUMBER),
+        (b'{"type":"complete","a":%b}' % DEEP, None),
+    ],
+)
+async def test_a_message_of_a_hook_test_is_bounded(data: bytes, shown: int | None) -> None:
+    async with server(STREAM, lambda: iter([b"data: " + data + b"\n\n"])) as client:
+        events = client.hook_tests.stream_warm(uuid4())
+        if shown is None:
+            with pytest.raises(ProtocolError):
+                await anext(events)
+        else:
+            assert (await anext(events)).exit_code == shown
+        await events.aclose()
+
+
 async def test_a_terminal_of_huge_offsets_is_read_again() -> None:
     data = b'data: {"type":"replay","offset":%s,"cols":80,"rows":24,"data":""}\n\n' % (b"9" * 4_000)
     async with server(STREAM, lambda: iter([data])) as client:
@@ -366,8 +407,8 @@ async def test_a_terminal_of_huge_offsets_is_read_again() -> None:
 
 
 async def test_a_list_without_a_last_page_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (paging, inside):
-        monkeypatch.setattr(module, "MOST_PAGES", 5)
+    for module in (paging, inside, chats):
+        monkeypatch.setattr(module, "MOST_PAGES", 5, raising=False)
     counts = '"total":9,"page":1,"limit":100,"total_pages":1000000000'
     moment = "2026-01-02T00:00:00Z"
     key = f'{{"id":"{uuid4()}","name":"n","key_prefix":"sk_a","created_at":"{moment}"}}'
@@ -375,6 +416,12 @@ async def test_a_list_without_a_last_page_is_an_error(monkeypatch: pytest.Monkey
     async with server(JSON, lambda: iter([body.encode()])) as client:
         with pytest.raises(ProtocolError, match="more than 5 pages"):
             async for _ in client.api_keys.all():
+                pass
+    sent = count()
+    page = '{"thread_id":"x","events":[],"total":9,"has_more":true,"beforeCursor":"%d"}'
+    async with server(JSON, lambda: iter([(page % next(sent)).encode()])) as client:
+        with pytest.raises(ProtocolError, match="more than 5 pages"):
+            async for _ in client.history.pages(uuid4()):
                 pass
     body = f'{{"files":[],"nextCursor":"again","indexedAt":"{moment}","stale":false,"refreshing":false,"truncated":false}}'
     async with server(JSON, lambda: iter([body.encode()])) as client:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from quarterdeck.client.connection import HttpConnection
 from quarterdeck.client.names import NEUTRAL
+from quarterdeck.client.paging import MOST_PAGES, endless
 from quarterdeck.wire.base import Success
 from quarterdeck.wire.chats import (
     Chat,
@@ -275,14 +276,19 @@ class HistoryApi:
     async def pages(
         self, replica_id: UUID, *, chat_id: UUID | None = None, limit: int = 200
     ) -> AsyncGenerator[History]:
-        """Yield page after page from the newest back to the first."""
+        """Yield page after page from the newest back to the first.
+
+        Raises:
+            ProtocolError: there are too many pages.
+        """
         cursor: str | None = None
-        while True:
+        for _ in range(MOST_PAGES):
             page = await self.page(replica_id, chat_id=chat_id, limit=limit, before_cursor=cursor)
             yield page
             if page.before_cursor is None or page.before_cursor == cursor:
                 return
             cursor = page.before_cursor
+        raise endless()
 
 
 def _renaming(transcript_key: str) -> Callable[[bytes], bytes] | None:

@@ -290,10 +290,9 @@ class HttpConnection(AsyncResource):
         return bytes(content)
 
     def _read(self, request: str, answer: type[Answer], content: bytes) -> Answer:
-        if has_too_many_values(content):
-            raise ProtocolError(f"The answer of {self.endpoint} to {request} has too many values.")
+        bounded = bounded_json(content, f"The answer of {self.endpoint} to {request}")
         try:
-            return answer.model_validate_json(with_bounded_integers(content))
+            return answer.model_validate_json(bounded)
         except ValidationError as e:
             if (faults := e.error_count()) > MOST_FAULTS:
                 reason = f"it has {faults:,} faults"
@@ -431,6 +430,20 @@ class HttpConnection(AsyncResource):
         if self._ca is not None:
             return httpx.AsyncHTTPTransport(verify=pinned_context(self._ca), limits=LIMITS)
         return None
+
+
+def bounded_json(content: bytes, name: str) -> bytes:
+    """Return JSON of a service with numbers of at most 64 bits.
+
+    Args:
+        name: what the error calls it.
+
+    Raises:
+        ProtocolError: it has too many values, which would need much more memory than their text.
+    """
+    if has_too_many_values(content):
+        raise ProtocolError(f"{name} has too many values.")
+    return with_bounded_integers(content)
 
 
 class _MessageText:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
-from quarterdeck.client.connection import HttpConnection
+from quarterdeck.client.connection import HttpConnection, bounded_json
 from quarterdeck.client.errors import ProtocolError
 from quarterdeck.client.paths import segment
 from quarterdeck.wire.base import Success
@@ -304,7 +304,8 @@ class HookTestsApi:
 
 def _read(data: str) -> HookTestEvent:
     try:
-        return HookTestEvent.model_validate_json(data)
+        content = bounded_json(data.encode(errors="replace"), "A message of the test")
+        return HookTestEvent.model_validate_json(content)
     except ValidationError as error:
         raise ProtocolError(
             "A message of the test could not be read.", next_step="Test it without the stream."

@@ -18,7 +18,7 @@ from uuid import UUID
 from httpx_sse import ServerSentEvent
 from pydantic import ValidationError
 
-from quarterdeck.client.connection import AsyncResource, HttpConnection
+from quarterdeck.client.connection import AsyncResource, HttpConnection, bounded_json
 from quarterdeck.client.error_mapping import STREAM_PACE, Backoff, is_final
 from quarterdeck.client.errors import ClientError, ProtocolError, ResponseError, UnreachableError
 from quarterdeck.client.stream_events import (
@@ -30,7 +30,6 @@ from quarterdeck.client.stream_events import (
 )
 from quarterdeck.wire.base import Record
 from quarterdeck.wire.events import Event
-from quarterdeck.wire.json_size import with_bounded_integers
 
 SHARE_SECONDS = 0.003
 """Time for messages that have arrived, and for what the reader does with them, before other tasks run."""
@@ -240,13 +239,11 @@ class EventCursor:
         if not message.data:
             return ()
         try:
-            event = Event.model_validate_json(
-                with_bounded_integers(message.data.encode(errors="replace"))
-            )
-        except ValidationError:
+            content = bounded_json(message.data.encode(errors="replace"), "An event")
+            event = Event.model_validate_json(content)
+        except (ValidationError, ProtocolError) as error:
             self._advance(message.id)
-            error = ProtocolError("An event could not be read.", next_step="It is left out.")
-            return (Malformed(error, message.data[:SHOWN]),)
+            return (left_out(error, "An event could not be read.", message),)
         if event.id in self._ids:
             return ()
         self._remember(event.id[:LONGEST_ID])
@@ -282,6 +279,14 @@ class EventCursor:
         self._order.append(event_id)
         if len(self._order) > REMEMBERED:
             self._ids.discard(self._order.popleft())
+
+
+def left_out(
+    error: ValidationError | ProtocolError, text: str, message: ServerSentEvent
+) -> Malformed:
+    """Return the item for a message that could not be read; `text` says so where the error does not."""
+    reason = error.message if isinstance(error, ProtocolError) else text
+    return Malformed(ProtocolError(reason, next_step="It is left out."), message.data[:SHOWN])
 
 
 def is_place(text: str) -> bool:

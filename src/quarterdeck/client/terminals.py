@@ -21,7 +21,7 @@ from uuid import UUID
 from httpx_sse import ServerSentEvent
 from pydantic import ValidationError
 
-from quarterdeck.client.connection import AsyncResource, HttpConnection
+from quarterdeck.client.connection import AsyncResource, HttpConnection, bounded_json
 from quarterdeck.client.error_mapping import STREAM_PACE, Backoff
 from quarterdeck.client.errors import (
     ClientError,
@@ -31,10 +31,9 @@ from quarterdeck.client.errors import (
     ProtocolError,
     UnavailableError,
 )
-from quarterdeck.client.stream_events import Malformed, TerminalItem, TerminalReceived
-from quarterdeck.client.streams import SHOWN, ResumingStream, is_place
+from quarterdeck.client.stream_events import TerminalItem, TerminalReceived
+from quarterdeck.client.streams import ResumingStream, is_place, left_out
 from quarterdeck.wire.base import Success
-from quarterdeck.wire.json_size import with_bounded_integers
 from quarterdeck.wire.terminals import (
     MAX_INPUT_CHARACTERS,
     CreateTerminal,
@@ -54,6 +53,8 @@ from quarterdeck.wire.terminals import (
 TYPING_PACE = Backoff(first=0.1, longest=2.0)
 MOST_GENERATIONS = 3
 """Tries of the same keys in new generations before the refusal is raised."""
+
+UNREADABLE = "A message of the terminal could not be read."
 
 TerminalStream = ResumingStream[TerminalItem]
 
@@ -79,17 +80,16 @@ class TerminalCursor:
     def take(self, message: ServerSentEvent) -> Iterable[TerminalItem]:
         if not message.data:
             return ()
+        data = message.data.encode(errors="replace")
         try:
-            event = terminal_event.validate_json(
-                with_bounded_integers(message.data.encode(errors="replace"))
-            )
-            end = int(message.id) if message.id.isdecimal() and is_place(message.id) else None
+            event = terminal_event.validate_json(bounded_json(data, "A message of the terminal"))
+        except (ValidationError, ProtocolError) as error:
+            return (left_out(error, UNREADABLE, message),)
+        end = int(message.id) if message.id.isdecimal() and is_place(message.id) else None
+        try:
             return self._placed(event, end)
-        except ValidationError:
-            error = ProtocolError(
-                "A message of the terminal could not be read.", next_step="It is left out."
-            )
-            return (Malformed(error, message.data[:SHOWN]),)
+        except ValidationError as error:  # its data is not base64
+            return (left_out(error, UNREADABLE, message),)
 
     def _placed(self, event: TerminalEvent, end: int | None) -> Iterable[TerminalItem]:
         match event:
