@@ -158,7 +158,7 @@ class Shapes:
             case "object":
                 return self._tool_call() if name == "toolCall" else self._object(schema, depth)
             case "array":
-                return [] if depth > 8 else self._list(schema.get("items", {}), name, depth)
+                return [] if depth > 8 else self._list(schema, name, depth)
             case "integer" | "number":
                 return schema.get("minimum", 1)
             case "boolean":
@@ -168,7 +168,10 @@ class Shapes:
             case _:
                 return self._text(schema, name)
 
-    def _list(self, items: Object, name: str, depth: int) -> list[Any]:
+    def _list(self, schema: Object, name: str, depth: int) -> list[Any]:
+        if "prefixItems" in schema:
+            return [self.filled(one, name, depth + 1) for one in schema["prefixItems"]]
+        items: Object = schema.get("items", {})
         if "discriminator" in self._resolved(items):
             return list(self.variants(items))[::-1]
         return [self.filled(items, name, depth + 1)]

@@ -65,6 +65,7 @@ from quarterdeck.wire.saves import FILES_REF, WorkSave, saved_refs
 from tests.security.damage import damaged
 from tests.security.forged_engine import MOMENT
 from tests.security.fuzzed_link import LINK, read_link
+from tests.security.mutated_answers import methods, read_answer
 from tests.security.payloads import SEQUENCES, harm_in_text
 from tests.security.test_damaged_journal import opened, small_journal
 
@@ -444,7 +445,20 @@ def images() -> list[bytes]:
     return made
 
 
+# Answers of the service
+
+
+def read_answers(data: bytes, _: Path) -> int:
+    return read_answer(data)
+
+
+def answers() -> list[bytes]:
+    """Return what names the answer to each method of the client."""
+    return [str(number).encode() for number in range(len(methods()))]
+
+
 TARGETS = {
+    "answers": Target(answers, read_answers),
     "command rules": Target(lambda: COMMANDS, read_command),
     "engine link": Target(lambda: LINK, read_link),
     "emulator": Target(lambda: TERMINAL, read_terminal),
