@@ -135,6 +135,11 @@ it supports level 2 only; and the mark of a shell for the end of a command: the 
 without popping its keyboard flags, and Ctrl+C would be lost on the shell."""
 _REPEAT = re.compile(rb"\x1b[\x00-\x17\x19\x1c-\x1f]*\[([0-9;\x00-\x17\x19\x1c-\x1f\x7f]{2,})b")
 """REP with a count of two digits or more; control characters may be anywhere in a sequence."""
+_BEGUN_REPEAT = re.compile(
+    rb"\x1b[\x00-\x17\x19\x1c-\x1f]*(?:\[[0-9;\x00-\x17\x19\x1c-\x1f\x7f]*)?\Z"
+)
+"""What may become REP with the next output. It waits for that: REP in two pieces would not be found."""
+_LONGEST_BEGUN = 1024
 _OWN_LENGTH = len(_COMMAND_ENDED) + len(b";255\x1b\\")
 _SOFT_RESET = (
     b"\x1b[?25h\x1b[?6l\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[?69l\x1b[r\x1b[m"
@@ -184,6 +189,7 @@ class GhosttyCore:
         self._waiting = 0
         self._bells = 0
         self._tail = b""
+        self._begun = b""
         self._some_keys = False
         self._full = True
         self._state = ffi.new("GhosttyRenderState*")
@@ -243,6 +249,10 @@ class GhosttyCore:
 
     def feed(self, data: bytes) -> None:
         """Process output of the program."""
+        data = self._begun + data
+        begun = _BEGUN_REPEAT.search(data, max(0, len(data) - _LONGEST_BEGUN))
+        self._begun = begun[0] if begun else b""
+        data = data.removesuffix(self._begun)
         if b"b" in data:
             data = _REPEAT.sub(self._bounded_repeat, data)
         start = 0
