@@ -6,6 +6,7 @@ import pytest
 
 from quarterdeck.cli.cockpit import LocalMachine
 from quarterdeck.cli.target import embedded_target
+from tests.cli import conftest
 from tests.cli.conftest import serving
 from tests.support.disks import small_disk
 
@@ -88,8 +89,13 @@ def test_an_agent_is_installed_into_the_persons_prefix(installation, npm):
     assert (Path(npm["NPM_PREFIX"]) / "bin/gemini").exists()
 
 
+@pytest.mark.parametrize("mask", [0, 0o077])
 @pytest.mark.parametrize("why", ["not on the PATH", "not writable"])
-def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(installation, npm, why, tmp_path):
+def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(
+    installation, npm, why, mask, tmp_path, monkeypatch
+):
+    wrapped = f'umask {mask:o}; exec "$@"'
+    monkeypatch.setattr(conftest, "PROGRAM", ("sh", "-c", wrapped, "sh", *conftest.PROGRAM))
     if why == "not on the PATH":
         npm["NPM_PREFIX"] = str(tmp_path / "elsewhere")
     else:
@@ -99,6 +105,9 @@ def test_where_that_cannot_be_it_goes_to_a_directory_of_our_own(installation, np
     assert why in ended.err
     assert "@google/gemini-cli@1.2.3" in ended.err
     assert (installation.home / "agents/bin/gemini").exists()
+    assert installation.home.stat().st_mode & 0o077 == 0
+    for path in (installation.home / "agents").rglob("*"):
+        assert path.is_symlink() or path.stat().st_mode & 0o777 in (0o755, 0o644), path
     found = by_id(installation.qd("agents", "--json", **npm))["gemini"]
     assert (found["installed"], found["version"]) == (True, "1.2.3")
 

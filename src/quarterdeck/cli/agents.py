@@ -20,6 +20,7 @@ from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_table
 from quarterdeck.cli.program import LazyGroup, Verb
 from quarterdeck.cli.target import Target, config_path, find_target, own_home
+from quarterdeck.local.files import make_private_directory
 from quarterdeck.local.home import Home
 from quarterdeck.local.programs import find_program, person_path
 
@@ -192,7 +193,9 @@ def _npm_install(npm: Path, home: Home) -> _NpmInstall:
     else:
         return _NpmInstall(install, prefix / "bin")
     try:
-        home.agents.mkdir(mode=0o755, parents=True, exist_ok=True)
+        make_private_directory(home.root)
+        home.agents.mkdir(exist_ok=True)
+        home.agents.chmod(0o755)
     except OSError as e:
         raise FailedError(f"{why}, and {home.agents} cannot be created: {e.strerror}.") from e
     return _NpmInstall(
@@ -242,7 +245,9 @@ def install(common: Common, name: str) -> None:
     home = own_home()
     place = _npm_install(find_npm(), home)
     scripts = () if preset.install_scripts else ("--ignore-scripts",)
-    run_npm([*place.command, *scripts, f"{preset.npm}@{version}"], place.programs, place.note)
+    # Programs in our own directory are for every replica, and for nobody else to write.
+    mask = -1 if place.note is None else 0o022
+    run_npm([*place.command, *scripts, f"{preset.npm}@{version}"], place.programs, place.note, mask)
     agent = _installed_agent(agent_id, home)
     _report_version(agent, preset, place.programs, home)
     if not agent.available and agent.reason:
@@ -294,8 +299,10 @@ def installable(name: str) -> "tuple[str, Preset, str]":
     return agent_id, preset, version or preset.tested or "latest"
 
 
-def run_npm(arguments: list[str], place: Path, note: str | None = None) -> None:
+def run_npm(arguments: list[str], place: Path, note: str | None = None, mask: int = -1) -> None:
     """Run npm, which installs at `place`, with its output on stderr, where the person sees it.
+
+    `mask` is its umask; -1 leaves that of this process.
 
     Raises:
         FailedError: it failed.
@@ -305,7 +312,9 @@ def run_npm(arguments: list[str], place: Path, note: str | None = None) -> None:
     print_message(f"$ {shlex.join(arguments)}")
     sys.stdout.flush()
     try:
-        code = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=sys.stderr).returncode
+        code = subprocess.run(
+            arguments, stdin=subprocess.DEVNULL, stdout=sys.stderr, umask=mask
+        ).returncode
     except OSError as e:
         raise FailedError(f"npm could not be run: {e.strerror}.") from e
     if code == 0:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from quarterdeck.cli.errors import ConfigError
-from quarterdeck.local.files import PRIVATE, read_file, write_file
+from quarterdeck.local.files import PRIVATE, make_private_directory, read_file, write_file
 from quarterdeck.local.trust import make_private, why_file_untrusted
 
 
@@ -69,7 +69,7 @@ def write_config(path: Path, text: str) -> None:
     """
     target = path.resolve()
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(target.parent)
         mode = target.stat().st_mode & 0o777 if target.exists() else PRIVATE
         write_file(target, text, mode=mode)
     except OSError as e:

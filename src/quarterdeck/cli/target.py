@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from quarterdeck.cli.errors import ConfigError, NoServiceError
-from quarterdeck.local.files import read_file, write_file
+from quarterdeck.local.files import make_private_directory, read_file, write_file
 from quarterdeck.local.home import HOME_VARIABLE, Home, find_home
 from quarterdeck.local.trust import make_private, why_untrusted
 
@@ -81,7 +81,7 @@ def store_key(path: Path, key: str) -> None:
         ConfigError: the file cannot be written.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         write_file(path, key + "\n")
     except OSError as e:
         raise ConfigError(f"The key cannot be kept in {path}: {e.strerror}.") from e

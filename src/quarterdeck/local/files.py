@@ -51,6 +51,21 @@ def write_file(
         raise
 
 
+def make_private_directory(directory: Path) -> None:
+    """Create a directory, and those above it that are missing, for this user alone.
+
+    `mkdir` with `parents` gives the others whatever mode the umask leaves.
+
+    Raises:
+        OSError: one cannot be created.
+    """
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        make_private_directory(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+
 def read_file(path: Path) -> bytes:
     """Return the content of a small file.
 

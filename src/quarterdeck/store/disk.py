@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from quarterdeck.local.files import read_file, write_file
+from quarterdeck.local.files import make_private_directory, read_file, write_file
 from quarterdeck.store.list_view import ListView
 from quarterdeck.store.terminals import TerminalSplit
 from quarterdeck.wire.base import Timestamp, utc_now
@@ -63,7 +63,7 @@ class ClientDisk:
         self.unreadable: list[Path] = []
 
     def _write(self, path: Path, text: str) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         write_file(path, text)
 
     def save_draft(self, chat_id: UUID, text: str) -> None:

@@ -21,6 +21,7 @@ from textual.notifications import Notify
 from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
 from quarterdeck.loading import load_pydantic_core
+from quarterdeck.local.files import make_private_directory
 from quarterdeck.store.service_choice import ServiceChoice
 from quarterdeck.transcript.text import one_line
 from quarterdeck.tui import themes
@@ -434,7 +435,7 @@ class FailureLog:
         """Log an error with its traceback; return False when the disk does not accept it."""
         trace = "".join(traceback.format_exception(error))
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_directory(self.path.parent)
             if self.path.exists() and self.path.stat().st_size > LARGEST_LOG:
                 self.path.replace(self.path.with_suffix(".old.log"))
             self.path.touch(mode=0o600)
