@@ -1,7 +1,7 @@
 """The library's client of the API of Docker, with bounds of what it waits for and reads."""
 
 import ssl
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from struct import Struct
 from typing import Any
@@ -19,6 +19,7 @@ _LOG_BYTES = 4 << 20
 """Most bytes that are read of a log's last lines: an engine keeps 2 MiB in all."""
 _LOG_CHARACTERS = 64 << 10
 _UNIX = "unix://"
+_HEADER = Struct(">4xL")
 
 
 class DockerClient(Docker):
@@ -57,37 +58,6 @@ class DockerClient(Docker):
         await self.session.close()
 
 
-class Frames:
-    """Splits what a container prints, which its engine sends in frames with a header each."""
-
-    _HEADER = Struct(">BxxxL")
-
-    def __init__(self) -> None:
-        self._header = bytearray()
-        self._stream = 0
-        self._left = 0
-
-    def split(self, data: bytes) -> Generator[tuple[int, bytes]]:
-        """Yield the number of its stream (1 is the output, 2 the errors) with each part of a frame.
-
-        Frames are not collected: their headers may name up to 4 GiB.
-        """
-        place = 0
-        while place < len(data):
-            if self._left:
-                part = data[place : place + self._left]
-                place += len(part)
-                self._left -= len(part)
-                yield self._stream, part
-                continue
-            part = data[place : place + self._HEADER.size - len(self._header)]
-            place += len(part)
-            self._header += part
-            if len(self._header) == self._HEADER.size:
-                self._stream, self._left = self._HEADER.unpack(self._header)
-                self._header.clear()
-
-
 async def read_log(client: Docker, path: str) -> str:
     """Return the last lines of the log of a container or a service.
 
@@ -103,5 +73,16 @@ async def read_log(client: Docker, path: str) -> str:
             data += part
             if len(data) > _LOG_BYTES:
                 break
-    text = b"".join(part for _, part in Frames().split(bytes(data))).decode(errors="replace")
-    return text[-_LOG_CHARACTERS:].strip()
+    return _printed(data).decode(errors="replace")[-_LOG_CHARACTERS:].strip()
+
+
+def _printed(data: bytes | bytearray) -> bytes:
+    """Return what a container printed, which its engine sends in frames with a header each."""
+    parts: list[bytes | bytearray] = []
+    place = 0
+    while len(data) - place > _HEADER.size:
+        (length,) = _HEADER.unpack_from(data, place)
+        place += _HEADER.size
+        parts.append(data[place : place + length])
+        place += length
+    return b"".join(parts)

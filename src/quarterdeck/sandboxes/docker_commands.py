@@ -15,10 +15,10 @@ from uuid import uuid4
 
 from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
-from aiodocker.stream import Message, Stream
+from aiodocker.stream import Stream
 
 from quarterdeck.sandboxes.answers import REASON_CHARACTERS
-from quarterdeck.sandboxes.docker_client import ANSWER_SECONDS, Frames
+from quarterdeck.sandboxes.docker_client import ANSWER_SECONDS
 from quarterdeck.sandboxes.errors import ProcessError, SandboxError
 
 _TAIL_BYTES = 64 << 10
@@ -102,42 +102,16 @@ async def _output(
 
 @asynccontextmanager
 async def _attached(container: DockerContainer, stdin: bool) -> AsyncGenerator[Stream]:
-    """Connect to a container's streams, and read what it prints in parts."""
+    """Connect to a container's streams."""
     stream = container.attach(stdin=stdin, stdout=True, stderr=True)
     try:
         async with stream:
-            queue = stream._queue  # pyright: ignore[reportPrivateUsage]
-            # The library's own parser collects each frame.
-            response = stream._resp  # pyright: ignore[reportPrivateUsage]
-            assert response is not None
-            assert response.connection is not None
-            assert response.connection.protocol is not None
-            response.connection.protocol.set_parser(_Parser(queue), queue)
             yield stream
     finally:
-        # The library does not close a stream that it could not open, nor one whose connection is lost.
+        # The library leaves a stream that it could not open, or whose connection is lost, to the garbage collector.
         if (response := stream._resp) is not None:  # pyright: ignore[reportPrivateUsage]
             response.close()
         stream._closed = True  # pyright: ignore[reportPrivateUsage]
-
-
-class _Parser:
-    """What the HTTP library gives the bytes of an attached stream to."""
-
-    def __init__(self, queue: Any) -> None:
-        self._queue = queue
-        self._frames = Frames()
-
-    def set_exception(self, exc: BaseException) -> None:
-        self._queue.set_exception(exc)
-
-    def feed_eof(self) -> None:
-        self._queue.feed_eof()
-
-    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        for stream, part in self._frames.split(data):
-            self._queue.feed_data(Message(stream, part), len(part))
-        return False, b""
 
 
 async def _feed(
