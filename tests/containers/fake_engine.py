@@ -12,7 +12,7 @@ from typing import Any, cast
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 ID = "made"
-_NAMED = re.compile(rf"/(containers|volumes)/(qd-[^/]+|{ID})")
+_NAMED = re.compile(rf"/(containers|volumes|services|nodes)/(qd-[^/]+|{ID})")
 
 
 def frame(stream: int, data: bytes, length: int | None = None) -> bytes:
@@ -125,7 +125,7 @@ class FakeEngine:
             writer.write(UPGRADED)
             await self.started.wait()
             writer.write(self.output)
-        elif key == "GET /containers/logs":
+        elif key in ("GET /containers/logs", "GET /services/logs"):
             writer.write(http(self.log, kind="application/vnd.docker.raw-stream"))
         else:
             good = GOOD.get(key)
@@ -156,7 +156,8 @@ def _plain(target: str) -> str:
         return path
     if named := _NAMED.match(path):
         rest = path[named.end() :]
-        return f"/{named[1]}{rest} of one" if rest == "/json" else f"/{named[1]}{rest}"
+        of_one = rest == "/json" or named[1] == "nodes"
+        return f"/{named[1]}{rest} of one" if of_one else f"/{named[1]}{rest}"
     return path
 
 

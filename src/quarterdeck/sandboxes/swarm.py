@@ -232,7 +232,8 @@ class SwarmContainers(DockerContainers):
     async def _task(self, workspace_id: str, digest: str) -> Mapping[str, Any] | None:
         """Return the task of a start, which Swarm makes a moment after it."""
         tasks = await self._tasks(service=[volume_name(workspace_id)])
-        return next((one for one in tasks if _digest(one["Spec"]) == digest), None)
+        started = (one for one in tasks if _labels(one["Spec"]).get(DIGEST_LABEL) == digest)
+        return next(started, None)
 
     async def _node(self, id: str) -> Mapping[str, Any] | None:
         return await self._ask(f"nodes/{id}")
