@@ -16,7 +16,7 @@ import pytest
 from quarterdeck import __version__
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes import containers as containers_module
-from quarterdeck.sandboxes import docker
+from quarterdeck.sandboxes import docker, docker_client
 from quarterdeck.sandboxes.container_engine import Launch
 from quarterdeck.sandboxes.containers import ContainerDriver, HomeAddress
 from quarterdeck.sandboxes.docker import DockerContainers
@@ -377,3 +377,26 @@ async def test_a_part_of_an_archive_is_not_taken_for_all_of_it(
     with pytest.raises(SandboxError, match="a part of them"):
         await driver.pack("w")
     assert not archive.exists() and "DELETE /volumes" not in engine.asked
+
+
+async def test_an_engine_that_says_nothing_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is connected to, and when it is asked to do something."""
+
+    async def silent(writer: asyncio.StreamWriter) -> None:
+        await writer.wait_closed()
+
+    async with fake_engine(tmp_path) as (engine, address), asyncio.timeout(MOST_SECONDS):
+        monkeypatch.setattr(docker_client, "ANSWER_SECONDS", 5.0)
+        containers = DockerContainers(Home(tmp_path / "home"), "image", address)
+        try:
+            await containers.open()
+            for key, call in (("GET /containers/json of one", "find"), ("GET /info", "open")):
+                engine.damages = {key: silent}
+                monkeypatch.setattr(docker, "OPEN_SECONDS", 0.1)
+                with pytest.raises(EngineAwayError):
+                    await CALLS[call](containers)
+                assert containers.absence is not None
+        finally:
+            await containers.close()
