@@ -112,7 +112,11 @@ def _enter(name: str, above: int | None) -> tuple[int, int]:
     mode = stat.S_IMODE(status.st_mode)
     # Without read, write or search permission a directory keeps its owner out too.
     if stat.S_ISDIR(status.st_mode) and mode & _USABLE != _USABLE and os.geteuid() != 0:
-        os.chmod(name, mode | _USABLE, dir_fd=above)
+        place = os.open(name, _FLAGS | os.O_PATH, dir_fd=above)
+        try:  # of exactly this directory: its name may lead elsewhere by now
+            Path(f"/proc/self/fd/{place}").chmod(mode | _USABLE)
+        finally:
+            os.close(place)
     return os.open(name, _FLAGS, dir_fd=above), mode
 
 
@@ -123,7 +127,7 @@ def _ascend(current: int, frame: _Frame, restore: bool) -> int:
         if _identity(above) != frame.identity:
             raise OSError(errno.EBUSY, "A directory was moved while it was read", frame.name)
         if restore and frame.mode & _USABLE != _USABLE and os.geteuid() != 0:
-            os.chmod(frame.name, frame.mode, dir_fd=above)
+            os.fchmod(current, frame.mode)
     except BaseException:
         os.close(above)
         raise

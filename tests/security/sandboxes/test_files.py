@@ -1,15 +1,18 @@
 """What a program leaves in its replica for the service to remove, pack or adopt."""
 
+import gzip
 import os
 import stat
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quarterdeck.sandboxes import processes
+from quarterdeck.sandboxes.archive import packing
 from quarterdeck.sandboxes.archive.packing import PATH_LIMIT, pack
 from quarterdeck.sandboxes.layout import places_of
 from quarterdeck.sandboxes.trees import Entered, open_below, remove_tree, walk
@@ -138,6 +141,57 @@ def test_a_directory_that_becomes_a_link_is_not_removed_through_it(
     with pytest.raises(OSError, match="below"):
         remove_tree(tmp_path / "tree")
     assert (tmp_path / "outside/kept").read_text() == "mine"
+
+
+@pytest.mark.parametrize("user", [0, 1])
+def test_a_directory_that_becomes_a_link_leaves_the_mode_of_its_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int
+) -> None:
+    """The service of an ordinary user opens directories that are closed to their owner."""
+    (tmp_path / "tree/below").mkdir(parents=True)
+    (tmp_path / "tree/below").chmod(0o077)
+    (tmp_path / "outside").mkdir(mode=0o700)
+    usual = os.stat
+
+    def look(path: Any, **named: Any) -> os.stat_result:
+        found = usual(path, **named)
+        if path == "below":
+            (tmp_path / "tree/below").rename(tmp_path / "moved")
+            (tmp_path / "tree/below").symlink_to(tmp_path / "outside")
+        return found
+
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(os, "stat", look)
+    with pytest.raises(OSError, match="below"):
+        remove_tree(tmp_path / "tree")
+    assert stat.S_IMODE((tmp_path / "outside").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("user", [0, 1])
+def test_a_file_that_becomes_a_link_is_not_packed_through_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int
+) -> None:
+    """A command that the service runs in a replica may begin while that is packed."""
+    (tmp_path / "tree").mkdir()
+    inside, secret = tmp_path / "tree/file", tmp_path / "secret"
+    inside.write_text("inside")
+    inside.chmod(0o044)
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    usual = packing.describe
+
+    def describe(*arguments: Any) -> tarfile.TarInfo | None:
+        member = usual(*arguments)
+        inside.unlink()
+        inside.symlink_to(secret)
+        return member
+
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(packing, "describe", describe)
+    with pytest.raises(OSError, match="changed"):
+        pack(tmp_path / "tree", tmp_path / "archive", frozenset())
+    assert b"secret" not in gzip.decompress((tmp_path / "archive").read_bytes())
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
 
 
 def test_an_archive_has_no_path_of_any_length(tmp_path: Path) -> None:

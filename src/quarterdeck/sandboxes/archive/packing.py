@@ -70,7 +70,7 @@ def add(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
     if not member.isreg():
         archive.addfile(member)
         return
-    with path.open("rb", buffering=0) as file:
+    with _opened(path) as file:
         spans = data_spans(file.fileno(), member.size)
         if spans == [(0, member.size)] or not member.size:
             archive.addfile(member, file)
@@ -224,23 +224,36 @@ def _pack_directory(writer: tarfile.TarFile, directory: Entered, left_out: froze
         member = describe(writer, path, name)
         if member is None:
             continue
-        with _readable(path):
-            add(writer, member, path)
+        add(writer, member, path)
         _forget_members(writer)
 
 
 @contextmanager
-def _readable(path: Path) -> Generator[None]:
-    """Let the owner read a file that is closed to it, and close it again."""
-    mode = path.lstat().st_mode
-    if os.geteuid() == 0 or not stat.S_ISREG(mode) or mode & 0o400:
-        yield
-        return
-    path.chmod(stat.S_IMODE(mode) | 0o400)
+def _opened(path: Path) -> Generator[io.FileIO]:
+    """Open a plain file. One that is closed to its owner is opened to it meanwhile.
+
+    Nothing should change the files, but a command in the replica may have begun. So no link is followed.
+
+    Raises:
+        OSError: it is no longer a plain file.
+    """
+    place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        yield
+        mode = os.fstat(place).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EBUSY, "A file was changed while it was read", path.name)
+        same = Path(f"/proc/self/fd/{place}")
+        closed = os.geteuid() != 0 and not mode & 0o400
+        if closed:
+            same.chmod(stat.S_IMODE(mode) | 0o400)
+        try:
+            with same.open("rb", buffering=0) as file:
+                yield file
+        finally:
+            if closed:
+                same.chmod(stat.S_IMODE(mode))
     finally:
-        path.chmod(stat.S_IMODE(mode))
+        os.close(place)
 
 
 def unpack(archive: Path, tree: Path) -> None:
