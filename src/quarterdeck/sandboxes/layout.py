@@ -159,7 +159,8 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LEVELS = 128
 """Files in directories below this depth are not listed; names of the canvas do not lead there."""
 _MOST_FILES = 100_000
-"""Files that are listed: those of an archive need a kilobyte each while they are."""
+"""Files that are listed: those of an archive need a kilobyte each while they are. Outside of archives links and
+others that are looked at count, too."""
 _ATTEMPTS = 3
 """Reading is repeated when a workspace is packed or unpacked meanwhile."""
 
@@ -172,7 +173,7 @@ def list_files(places: Places, archive: Path, directory: str) -> list[KeptFile]:
     """
     return _from_either(
         places,
-        lambda: list(islice(_list_directory(places.home, directory), _MOST_FILES)),
+        lambda: list(filter(None, islice(_list_directory(places.home, directory), _MOST_FILES))),
         lambda: list(packed_files(archive, f"{places.home.name}/{directory}/")),
         [],
     )
@@ -213,29 +214,33 @@ def _from_either(
     return nothing
 
 
-def _list_directory(home: Path, directory: str) -> Iterator[KeptFile]:
+def _list_directory(home: Path, directory: str) -> Iterator[KeptFile | None]:
     with _opened(home, directory.encode().split(b"/")) as top:
         if top is not None:
             yield from _list_open(top, b"", _LEVELS)
 
 
-def _list_open(top: int, prefix: bytes, levels: int) -> Iterator[KeptFile]:
-    """Yield the files below an open directory, in which programs may change things meanwhile."""
-    for name in os.listdir(top):
-        encoded = os.fsencode(name)
-        try:
-            status = os.stat(name, dir_fd=top, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode):
-                yield KeptFile(prefix + encoded, status.st_size)
-            if not stat.S_ISDIR(status.st_mode) or levels == 0:
-                continue
-            below = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=top)
-        except OSError:
-            continue  # removed meanwhile, or closed
-        try:
-            yield from _list_open(below, prefix + encoded + b"/", levels - 1)
-        finally:
-            os.close(below)
+def _list_open(top: int, prefix: bytes, levels: int) -> Iterator[KeptFile | None]:
+    """Yield the files below an open directory, in which programs may change things meanwhile.
+
+    None is yielded for any other entry. They are read one by one: a program can make millions.
+    """
+    with os.scandir(top) as entries:
+        for name in (entry.name for entry in entries):
+            encoded = os.fsencode(name)
+            try:
+                status = os.stat(name, dir_fd=top, follow_symlinks=False)
+                is_file = stat.S_ISREG(status.st_mode)
+                yield KeptFile(prefix + encoded, status.st_size) if is_file else None
+                if not stat.S_ISDIR(status.st_mode) or levels == 0:
+                    continue
+                below = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=top)
+            except OSError:
+                continue  # removed meanwhile, or closed
+            try:
+                yield from _list_open(below, prefix + encoded + b"/", levels - 1)
+            finally:
+                os.close(below)
 
 
 def _read_plain(home: Path, directory: str, name: bytes, most: int) -> KeptContent | None:

@@ -6,15 +6,18 @@ import stat
 import subprocess
 import sys
 import tarfile
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quarterdeck.sandboxes import processes
+from quarterdeck.local.home import Home
+from quarterdeck.sandboxes import layout, processes, trees
 from quarterdeck.sandboxes.archive import packing
 from quarterdeck.sandboxes.archive.packing import PATH_LIMIT, pack
-from quarterdeck.sandboxes.layout import places_of
+from quarterdeck.sandboxes.layout import Places, list_files, places_of
 from quarterdeck.sandboxes.trees import Entered, open_below, remove_tree, walk
 
 PYTHON = sys.executable
@@ -192,6 +195,34 @@ def test_a_file_that_becomes_a_link_is_not_packed_through_it(
         pack(tmp_path / "tree", tmp_path / "archive", frozenset())
     assert b"secret" not in gzip.decompress((tmp_path / "archive").read_bytes())
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+
+
+def test_directories_with_any_number_of_names_take_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are hard links here, of which a million takes few files."""
+    places = Places(tmp_path / "tree", Home(tmp_path))
+    canvas = places.home / "canvas"
+    for directory in (canvas, canvas / "below"):
+        directory.mkdir(parents=True)
+        (directory / "first").symlink_to("nowhere")
+        for number in range(10_000):
+            os.link(directory / "first", directory / f"{number:0100}", follow_symlinks=False)
+    monkeypatch.setattr(layout, "_MOST_FILES", 500)
+    monkeypatch.setattr(trees, "REMOVED_AT_ONCE", 500, raising=False)
+    assert peak(lambda: list_files(places, tmp_path / "none", "canvas")) < 1
+    assert peak(lambda: remove_tree(places.root)) < 1
+    assert not places.root.exists()
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The megabytes that are in use at the same time."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] >> 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_archive_has_no_path_of_any_length(tmp_path: Path) -> None:
