@@ -94,6 +94,21 @@ async def test_which_chat(world: World) -> None:
     await world.done(made, again["message_id"])
 
 
+async def test_a_chat_has_so_many_messages_that_wait(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.service.quotas.MESSAGES_MOST", 2)
+    made = await world.create()
+    first, second = [await world.send(made, f"{n} wait") for n in range(2)]
+    answer = await world.post(made, "/messages", {"message": "one more"})
+    assert (answer.status_code, answer.json()["code"]) == (429, "QUOTA_REACHED")
+    assert (await world.send(made, "elsewhere", coding_agent="gemini"))["status"] == "sent"
+    world.driver.let_go(made)
+    await world.done(made, first["message_id"])
+    await world.done(made, second["message_id"])
+    await world.send(made, "one more")
+
+
 @pytest.mark.long
 async def test_a_busy_chat_queues_in_order(world: World) -> None:
     made = await world.create()

@@ -167,6 +167,20 @@ async def test_an_upload_is_kept_for_another_try_and_goes_with_the_replica(world
     await eventually(removed, "the removal of the upload")
 
 
+async def test_the_newest_uploads_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quarterdeck.service.replicas.rows.UPLOADS_MOST", 2)
+    environment, repository = await bound(world)
+    uploads = [await uploaded(world) for _ in range(3)]
+    assert await kept(world) == 2
+    body = {"name": "fine", "environment_id": environment}
+    config = {"repository": repository, "uncommitted": uploads[0]}
+    answer = await world.client.post("/v1/replica", json={**body, "config": config})
+    assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST")
+    config["uncommitted"] = uploads[2]
+    answer = await world.client.post("/v1/replica", json={**body, "config": config})
+    assert answer.status_code == 201, answer.text
+
+
 async def test_an_upload_that_is_not_used_is_removed_after_an_hour(world: World) -> None:
     await world.create()
     time = Time(world)

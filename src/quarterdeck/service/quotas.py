@@ -23,6 +23,7 @@ from quarterdeck.wire.errors import ErrorCode
 from quarterdeck.wire.quotas import (
     CHATS_MOST,
     HOOK_TESTS_MOST,
+    MESSAGES_MOST,
     OWNED_MOST,
     POOLS_MOST,
     REPLICAS_MOST,
@@ -171,6 +172,16 @@ def require_chat_room(connection: Connection, workspace_id: str) -> None:
         raise _reached(f"A replica has at most {CHATS_MOST:,} chats.")
     if stored >= STORED_CHATS_MOST:
         raise _reached(f"A replica has at most {STORED_CHATS_MOST:,} chats with deleted ones.")
+
+
+def require_message_room(unfinished: int) -> None:
+    """Check that one more message may wait in a chat with so many that have not ended.
+
+    Raises:
+        ApiError: QUOTA_REACHED.
+    """
+    if unfinished >= MESSAGES_MOST:
+        raise _reached(f"A chat has at most {MESSAGES_MOST:,} messages that wait.")
 
 
 def _owned(

@@ -14,5 +14,12 @@ count."""
 POOLS_MOST = 20
 """Warm pools of an owner that are switched on: their replicas are not counted either."""
 
+MESSAGES_MOST = 1_000
+"""Messages of a chat that have not ended: the running one and those that wait."""
+
+UPLOADS_MOST = 20
+"""Uncommitted changes of an owner that wait for their replica; a later one takes the place of the
+oldest."""
+
 CHATS_MOST, STORED_CHATS_MOST = 1_000, 10_000
 """Chats of a replica; the second number counts deleted ones, too."""

@@ -70,6 +70,7 @@ from quarterdeck.service.fleet.workspace_manager import WorkspaceManager
 from quarterdeck.service.formats import moment_text
 from quarterdeck.service.identity.rows import find_user
 from quarterdeck.service.identity.service import Caller
+from quarterdeck.service.quotas import require_message_room
 from quarterdeck.service.replicas.queued_canvas import claim_uploads, uploads_for_message
 from quarterdeck.service.replicas.rows import WorkspaceRow, change_workspace, find_workspace
 from quarterdeck.wire.agents import BUILTIN
@@ -533,6 +534,7 @@ def store_message(writer: LogWriter, sending: Sending) -> MessageAccepted:
     named = list(dict.fromkeys(sending.body.canvas_upload_ids or ()))
     uploads = uploads_for_message(connection, row.id, named, sending.moment)
     ahead = count_in(connection, str(chat.id), UNFINISHED)
+    require_message_room(ahead)
     model = row.model if chat.provider == row.coding_agent else None
     email = email_of(connection, sending.caller)
     offered = offered_commands(connection, str(chat.id)) if sending.composed.goal_word else []

@@ -47,6 +47,7 @@ from quarterdeck.service.replicas.rows import (
     claim_uncommitted,
     drop_unclaimed,
     find_unclaimed,
+    make_room_for_upload,
     names_like,
 )
 from quarterdeck.service.vault import webhook_place
@@ -88,6 +89,7 @@ async def upload_uncommitted(
 
     def store(connection: Connection) -> None:
         drop_unclaimed(connection, moment_text(now - UNCLAIMED_KEPT))
+        make_room_for_upload(connection, caller.organization_id, caller.user_id)
         add_uncommitted(
             connection,
             id=str(upload_id),

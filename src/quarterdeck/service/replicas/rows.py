@@ -28,6 +28,7 @@ from quarterdeck.service.db.tables import uncommitted_changes as table
 from quarterdeck.wire.chats import GoalStatus
 from quarterdeck.wire.git_state import EventRepository
 from quarterdeck.wire.inside import PORT_BLOCKS
+from quarterdeck.wire.quotas import UPLOADS_MOST
 from quarterdeck.wire.replicas import PullRequest, WorkspaceStatus
 
 BUSY = (WorkspaceStatus.ACTIVE, WorkspaceStatus.PREPARING)
@@ -313,6 +314,21 @@ def uncommitted_of(connection: Connection, workspace_id: str) -> dict[str, Uncom
 def drop_uncommitted(connection: Connection, workspace_id: str) -> None:
     """Remove a workspace's uncommitted changes."""
     connection.execute(delete(table).where(table.c.workspace_id == workspace_id))
+
+
+def make_room_for_upload(connection: Connection, organization_id: str, user_id: str | None) -> None:
+    """Remove the oldest uploads of an owner that no replica was created with, if there are many."""
+    newest_first = (
+        select(table.c.id)
+        .where(
+            table.c.organization_id == organization_id,
+            table.c.user_id.is_not_distinct_from(user_id),
+            table.c.workspace_id.is_(None),
+        )
+        .order_by(table.c.created_at.desc(), table.c.id)
+    )
+    ids = connection.execute(newest_first).scalars().all()[UPLOADS_MOST - 1 :]
+    connection.execute(delete(table).where(table.c.id.in_(ids)))
 
 
 def has_unclaimed(connection: Connection, before: str) -> bool:
