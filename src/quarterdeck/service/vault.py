@@ -351,6 +351,8 @@ def _seal(connection: Connection, vault: Vault, column: Column[Any]) -> None:
             if any(column is each for each in _OF_ORGANIZATION)
             else id
         )
+        if isinstance(text, bytes):  # SQLite keeps them in a column of text, if damaged or by hand
+            text = text.decode(errors="replace")
         values = {column.name: vault.seal(place, text)}
         connection.execute(update(table).where(table.c.id == id).values(values))
 

@@ -326,10 +326,20 @@ def bring_up_to_date(connection: Connection) -> None:
 
 
 def stored_revision(connection: Connection) -> str | None:
-    """Return the revision that a database has, None when it has none."""
+    """Return the revision that a database has, None when it has none.
+
+    Raises:
+        StorageError: it has several.
+    """
     if not inspect(connection).has_table(_marks.name):
         return None
-    return connection.execute(select(_marks.c.version_num)).scalar_one_or_none()
+    found = connection.execute(select(_marks.c.version_num)).scalars().all()
+    if len(found) > 1:
+        raise StorageError(
+            f"The database has several revisions ({', '.join(map(str, found))}), so it is not known which "
+            f"tables it has. Restore a backup, or leave only the right one in its table {_marks.name}."
+        )
+    return found[0] if found else None
 
 
 def _create(connection: Connection) -> None:

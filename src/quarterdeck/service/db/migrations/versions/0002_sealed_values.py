@@ -40,4 +40,7 @@ def upgrade() -> None:
     op.drop_column("workspaces", "engine_secret")
     # A chat's deletion was being carried out when the older service ended.
     op.execute("UPDATE chats SET deletion = 'logged' WHERE deletion = 'told'")
-    op.execute("INSERT INTO settings (name, value, revision) VALUES ('plain-secrets', '1', 0)")
+    op.execute(
+        "INSERT INTO settings (name, value, revision) VALUES ('plain-secrets', '1', 0)"
+        " ON CONFLICT (name) DO NOTHING"
+    )
