@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, select
 from quarterdeck.local.home import Home
 from quarterdeck.sandboxes.source_port import LocalDriver
 from quarterdeck.service.context import ServiceContext
-from quarterdeck.service.db.database import Database
+from quarterdeck.service.db.database import Database, sqlite_url
 from quarterdeck.service.db.tables import settings, workspaces
 from quarterdeck.service.errors import HomeInUseError, HomeUnusableError
 from quarterdeck.service.forwarding import workspace_named
@@ -57,6 +57,29 @@ def test_a_child_of_a_killed_service_that_still_holds_the_lock_is_waited_for(
         home.lock.write_text(f"{os.getpid()}\n")
         with pytest.raises(HomeInUseError):
             take_home(home)
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("link", [False, True])
+async def test_the_file_of_a_database_has_one_service(tmp_path: Path, link: bool) -> None:
+    """Only one could claim it for its master key, and neither passes requests on to the other."""
+    first, second, driver = Home(tmp_path / "first"), Home(tmp_path / "second"), cast("Any", None)
+    named = first.database
+    if link:
+        named = tmp_path / "link.sqlite3"
+        named.symlink_to(first.database)
+    query = select(settings.c.value).where(settings.c.name == "installation")
+    async with open_service(first, driver, list) as opened:
+        owner = await opened.database.read(lambda c: c.execute(query).scalar_one())
+        with pytest.raises(
+            HomeInUseError, match=f"(?s){first.database}.*database of its own"
+        ) as refused:
+            async with open_service(second, driver, list, sqlite_url(named)):
+                pass
+        assert refused.value.pid == os.getpid()
+        assert await opened.database.read(lambda c: c.execute(query).scalar_one()) == owner
+    async with open_service(first, driver, list, sqlite_url(named)) as again:
+        assert again.home_id == opened.home_id
 
 
 async def test_what_has_no_owner_becomes_the_homes(database: Database, new_workspace: Any) -> None:

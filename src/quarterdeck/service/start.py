@@ -28,7 +28,7 @@ from quarterdeck.service.automations.run_follower import follow_events
 from quarterdeck.service.automations.runner import AutomationRunner, RunnerSettings
 from quarterdeck.service.checks.sync_worker import CheckSender
 from quarterdeck.service.context import Drivers, ServiceContext
-from quarterdeck.service.db.database import Database, sqlite_url
+from quarterdeck.service.db.database import SQLITE, Database, parse_url, sqlite_url
 from quarterdeck.service.errors import HomeInUseError, HomeUnusableError
 from quarterdeck.service.event_log import EventLog
 from quarterdeck.service.first_start import ensure_installation
@@ -102,21 +102,61 @@ def _make(directory: Path, mode: int) -> None:
 
 
 def _lock(home: Home, descriptor: int) -> HomeLock:
+    lock = _hold(descriptor, home.lock, f"A service of {home.root} runs already")
+    try:
+        home.stopped.unlink(missing_ok=True)
+    except OSError as e:
+        lock.release()
+        raise HomeUnusableError(f"{home.stopped} cannot be written: {reason_of(e)}.") from e
+    return lock
+
+
+def _take_database(text: str) -> HomeLock | None:
+    """Take the lock of a SQLite file, which several homes may name; None for a server.
+
+    Raises:
+        HomeInUseError: a service of another home uses it.
+        HomeUnusableError: the lock cannot be taken.
+        StorageError: the URL cannot be used.
+    """
+    url = parse_url(text)
+    if url.get_backend_name() != SQLITE:
+        return None
+    database = Path(url.database or "").resolve()
+    path = database.with_name(f"{database.name}.lock")
+    if not path.parent.is_dir():
+        return None  # opening the database says so
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        raise HomeUnusableError(f"{path} cannot be used: {reason_of(e)}.") from e
+    return _hold(
+        descriptor,
+        path,
+        f"The database {database} is used by a service of another home. Stop that one, or give this "
+        "home a database of its own; several can share one on PostgreSQL. The other service",
+    )
+
+
+def _hold(descriptor: int, path: Path, held: str) -> HomeLock:
+    """Take the lock of an open file; `held` begins the sentence that names who has it.
+
+    Raises:
+        HomeInUseError: a process has it.
+        HomeUnusableError: the file cannot be written.
+    """
     try:
         _wait_for(descriptor)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        home.stopped.unlink(missing_ok=True)
     except BlockingIOError as e:
         pid = _holder(descriptor)
         os.close(descriptor)
         who = "another process" if pid is None else f"process {pid}"
-        raise HomeInUseError(f"A service of {home.root} runs already: {who}.", pid) from e
+        raise HomeInUseError(f"{held}: {who}.", pid) from e
     except OSError as e:
         os.close(descriptor)
-        raise HomeUnusableError(
-            f"{e.filename or home.lock} cannot be written: {reason_of(e)}."
-        ) from e
+        raise HomeUnusableError(f"{path} cannot be written: {reason_of(e)}.") from e
     return HomeLock(descriptor)
 
 
@@ -248,13 +288,16 @@ async def open_service(
             another master key.
         StorageError: the database cannot be opened, or a newer version wrote it.
     """
-    lock = take_home(home)
+    locks = [take_home(home)]
     try:
         if database_url is None:
             await asyncio.to_thread(_make_room, home)
             await asyncio.to_thread(_check_records, home)
         own = await asyncio.to_thread(home_id, home)
-        database = await Database.open(database_url or sqlite_url(home.database), own)
+        url = database_url or sqlite_url(home.database)
+        if (file_lock := await asyncio.to_thread(_take_database, url)) is not None:
+            locks.append(file_lock)
+        database = await Database.open(url, own)
         try:
             vault = await open_vault(database, home.master_key, new_key)
             await claim(database, vault, home.master_key)
@@ -282,7 +325,8 @@ async def open_service(
         finally:
             await database.close()
     finally:
-        lock.release()
+        for lock in reversed(locks):
+            lock.release()
 
 
 ToolServer = Callable[[Request], Coroutine[Any, Any, Response]]
