@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import ssl
 import threading
 import tomllib
@@ -90,6 +91,32 @@ def test_the_registry_is_refreshed(installation: Installation, address: str) -> 
     gone = installation.qd("agents", "search", "qwen")
     assert gone.code == 1 and "No agent" in gone.err
     (installation.home / FILE).unlink()
+
+
+@pytest.mark.parametrize("damage", ["binary", "truncated", "endless", "pipe", "directory"])
+def test_a_stored_registry_that_cannot_be_read_is_named(
+    installation: Installation, damage: str
+) -> None:
+    installation.home.mkdir(exist_ok=True)
+    stored = installation.home / FILE
+    match damage:
+        case "binary":
+            stored.write_bytes(bytes(range(256)))
+        case "truncated":
+            stored.write_text('{"agents": [')
+        case "endless":
+            stored.symlink_to("/dev/zero")
+        case "pipe":
+            os.mkfifo(stored)
+        case _:
+            stored.mkdir()
+    try:
+        ended = installation.qd("agents", "search")
+        assert ended.code == 1
+        assert f"The registry in {stored} cannot be read" in ended.err
+        assert "Traceback" not in ended.err
+    finally:
+        stored.rmdir() if damage == "directory" else stored.unlink()
 
 
 def test_text_that_is_not_a_registry_is_refused() -> None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from quarterdeck.local.files import LARGEST
 from quarterdeck.store.disk import ClientDisk, OutgoingMessage
 from quarterdeck.wire.base import utc_now
 
@@ -91,6 +92,32 @@ def test_a_damaged_draft_is_read_as_far_as_it_can_be_and_none_is_waited_for(tmp_
         path.unlink()
         os.mkfifo(path)
     assert disk.draft(chat) == disk.comments(replica) == ""
+
+
+@pytest.mark.parametrize("kind", ["drafts", "comments", "prompts"])
+@pytest.mark.parametrize("how", ["too large", "directory", "damaged"])
+def test_what_cannot_be_read_is_not_written_over(tmp_path: Path, kind: str, how: str) -> None:
+    owner, disk = uuid4(), ClientDisk(tmp_path)
+    file = tmp_path / kind / f"{owner}.{'txt' if kind == 'drafts' else 'json'}"
+    file.parent.mkdir()
+    if how == "directory":
+        (file / "inner").mkdir(parents=True)
+    elif how == "too large":
+        file.write_bytes(b"mine")
+        os.truncate(file, LARGEST + 1)
+    elif kind == "prompts":
+        file.write_text('["mine", ')
+    else:
+        return  # of a text as much is read as can be
+    read = {"drafts": disk.draft, "comments": disk.comments, "prompts": disk.prompts}[kind]
+    assert not read(owner)
+    if kind == "prompts":
+        disk.save_prompts(owner, ["new"])
+    else:
+        {"drafts": disk.save_draft, "comments": disk.save_comments}[kind](owner, "new")
+    assert read(owner) in ("new", ["new"])
+    aside = file.with_suffix(".unreadable")
+    assert aside.is_dir() if how == "directory" else b"mine" in aside.read_bytes()
 
 
 def test_a_write_that_fails_leaves_the_old_draft(

@@ -18,7 +18,7 @@ from quarterdeck.cli.options import Common, common_options
 from quarterdeck.cli.output import print_json, print_message, print_table, print_text, safe_line
 from quarterdeck.cli.target import own_home
 from quarterdeck.local.addresses import without_password
-from quarterdeck.local.files import write_file
+from quarterdeck.local.files import read_file, write_file
 from quarterdeck.wire.agents import PROVIDER_PATTERN
 from quarterdeck.wire.base import first_error
 
@@ -132,7 +132,7 @@ def search(common: Common, words: tuple[str, ...], url: str | None) -> None:
     known = parse_registry(_shipped())
     if stored.exists():
         own = {agent.id: agent.meta for agent in known}
-        newer = parse_registry(stored.read_text("utf-8"))
+        newer = _read_stored(stored)
         known = [agent.model_copy(update={"meta": own.get(agent.id, {})}) for agent in newer]
     found = [agent for agent in known if _matches(agent, words)]
     if common.json:
@@ -144,6 +144,20 @@ def search(common: Common, words: tuple[str, ...], url: str | None) -> None:
     print_table(["ID", "NAME", "VERSION", "DESCRIPTION"], rows)
     if len(found) == 1:
         _print_way(found[0])
+
+
+def _read_stored(path: Path) -> list[RegistryAgent]:
+    """Return the agents of a registry that was stored earlier.
+
+    Raises:
+        FailedError: it cannot be read.
+    """
+    try:
+        return parse_registry(read_file(path).decode())
+    except (OSError, UnicodeDecodeError, FailedError) as e:
+        raise FailedError(
+            f"The registry in {path} cannot be read: {e}", "Remove it, or use --refresh URL."
+        ) from e
 
 
 def _print_way(agent: RegistryAgent) -> None:

@@ -66,6 +66,16 @@ class ClientDisk:
         make_private_directory(path.parent)
         write_file(path, text)
 
+    def _text(self, path: Path) -> str:
+        """Return the text of a file, or an empty one; a file that cannot be read is set aside."""
+        try:
+            return read_file(path).decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        except OSError:
+            _set_aside(path)
+            return ""
+
     def save_draft(self, chat_id: UUID, text: str) -> None:
         """Keep the text of a chat's composer; empty text removes it."""
         path = self._drafts / f"{chat_id}.txt"
@@ -76,10 +86,7 @@ class ClientDisk:
 
     def draft(self, chat_id: UUID) -> str:
         """Return the kept draft of a chat, or an empty text."""
-        try:
-            return read_file(self._drafts / f"{chat_id}.txt").decode(errors="replace")
-        except OSError:
-            return ""
+        return self._text(self._drafts / f"{chat_id}.txt")
 
     def save_comments(self, replica_id: UUID, text: str) -> None:
         """Keep the comments on a replica's changes; empty text removes them."""
@@ -91,16 +98,11 @@ class ClientDisk:
 
     def comments(self, replica_id: UUID) -> str:
         """Return the kept comments of a replica, or an empty text."""
-        try:
-            return read_file(self._comments / f"{replica_id}.json").decode(errors="replace")
-        except OSError:
-            return ""
+        return self._text(self._comments / f"{replica_id}.json")
 
     def set_comments_aside(self, replica_id: UUID) -> None:
         """Move comments that cannot be read out of the way of new ones."""
-        path = self._comments / f"{replica_id}.json"
-        with contextlib.suppress(OSError):
-            path.rename(path.with_suffix(".unreadable"))
+        _set_aside(self._comments / f"{replica_id}.json")
 
     def save_prompts(self, replica_id: UUID, prompts: list[str]) -> None:
         """Keep the person's prompts to a replica, oldest first."""
@@ -108,9 +110,13 @@ class ClientDisk:
 
     def prompts(self, replica_id: UUID) -> list[str]:
         """Return the person's prompts to a replica, oldest first."""
+        path = self._prompts / f"{replica_id}.json"
         try:
-            return _PROMPTS.validate_json(read_file(self._prompts / f"{replica_id}.json"))
+            return _PROMPTS.validate_json(read_file(path))
+        except FileNotFoundError:
+            return []
         except (OSError, ValidationError):
+            _set_aside(path)
             return []
 
     def save_outgoing(self, message: OutgoingMessage) -> None:
@@ -201,6 +207,12 @@ class ClientDisk:
             return _SEEN.validate_json(read_file(self._directory / "seen.json"))
         except (OSError, ValidationError):
             return {}
+
+
+def _set_aside(path: Path) -> None:
+    """Move what cannot be read out of the way of what is written next."""
+    with contextlib.suppress(OSError):
+        path.rename(path.with_suffix(".unreadable"))
 
 
 def open_disk(directory: Path, endpoint: str) -> ClientDisk:
