@@ -12,7 +12,7 @@ from quarterdeck.tui.panes.terminal import TerminalPane
 from quarterdeck.tui.terminal.host import Offers
 from quarterdeck.tui.terminal.view import TerminalView
 from quarterdeck.tui.widgets.replica_list import ReplicaListView
-from quarterdeck.wire.terminals import TerminalSession
+from quarterdeck.wire.terminals import MAX_SESSIONS, TerminalSession
 from tests.support.waiting import eventually
 from tests.tui_shell.conftest import fixed_clock_zone, installation, live
 from tests.tui_shell.live import Desk, Installation
@@ -101,6 +101,37 @@ async def test_a_terminal_that_the_service_names_twice_is_shown_once(
         await desk.press("ctrl+g", "l", "t")
         await desk.see("still-2")
         assert len(desk.app.screen.query(TerminalView)) == 1
+
+
+@pytest.mark.long
+async def test_of_endless_terminals_the_first_are_shown(
+    live: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hostile service lists them; each would be a view and a connection."""
+    await live.create("alpha")
+    listed, created = TerminalsApi.list, TerminalsApi.create
+
+    async def many(self: TerminalsApi, replica_id: UUID) -> list[TerminalSession]:
+        one = next(iter(await listed(self, replica_id)), None)
+        one = one or await created(self, replica_id, 80, 24)
+        others = range(3 * MAX_SESSIONS)
+        return [one, *(one.model_copy(update={"id": UUID(int=n)}) for n in others)]
+
+    adding = list[str]()
+    add = TerminalPane._add  # pyright: ignore[reportPrivateUsage]
+
+    async def added(self: TerminalPane, session: TerminalSession) -> bool:
+        adding.append(str(session.id))
+        return await add(self, session)
+
+    monkeypatch.setattr(TerminalsApi, "list", many)
+    monkeypatch.setattr(TerminalPane, "_add", added)
+    async with live.cockpit() as desk:
+        await desk.see("○ idle")
+        await desk.press("t")
+        await eventually(lambda: len(adding) >= MAX_SESSIONS)
+        await desk.see("workspace$")
+        assert len(adding) == MAX_SESSIONS
 
 
 @pytest.mark.long

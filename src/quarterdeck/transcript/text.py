@@ -37,6 +37,8 @@ _HOSTILE = re.compile(
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 UNNAMED = "(unnamed)"
+LONGEST_NAME = 1_000
+"""Characters of a name that are looked at: the service's own limits are below that."""
 _JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f]{2,}")
 _LEADING_JOINERS = re.compile("^[\u200c\u200d\ufe00-\ufe0f]+", re.MULTILINE)
 _FOREIGN = re.compile("[^\x00-\x7f]{2,}")
@@ -70,8 +72,8 @@ def one_line(text: str) -> str:
 
 
 def name_line(text: str) -> str:
-    """Return a name on one line, and a word in place of one of which nothing can be shown."""
-    return one_line(text) or UNNAMED
+    """Return the beginning of a name on one line, and a word in place of one of which nothing can be shown."""
+    return one_line(text[:LONGEST_NAME]) or UNNAMED
 
 
 def replace_hostile(text: str, with_width: Callable[[str], int]) -> str:

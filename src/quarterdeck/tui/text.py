@@ -10,11 +10,15 @@ from quarterdeck.transcript.text import one_line
 WEEK = timedelta(days=6)
 
 
+MOST_IN_CELL = 64
+"""Characters for each cell that are looked at: names from a hostile service may have megabytes."""
+
+
 def fit(text: str, width: int) -> str:
     """Return harmless text in exactly `width` cells, cut with an ellipsis or padded with blanks."""
-    text = one_line(text)
     if width <= 0:
         return ""
+    text = one_line(text[: MOST_IN_CELL * width])
     if cell_len(text) <= width:
         return text + " " * (width - cell_len(text))
     return set_cell_size(text, width - 1) + "…"
@@ -22,12 +26,13 @@ def fit(text: str, width: int) -> str:
 
 def end_of(text: str, width: int) -> str:
     """Return harmless text in at most `width` cells: of a longer one the end, as of a path."""
-    text = one_line(text)
+    text = one_line(text[-MOST_IN_CELL * max(1, width) :])
     if cell_len(text) <= width:
         return text
-    while text and cell_len(text) >= width:
-        text = text[1:]
-    return f"…{text}"
+    left, start = width - 1, len(text)
+    while start and (left := left - cell_len(text[start - 1])) >= 0:
+        start -= 1
+    return f"…{text[start:]}"
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -16,8 +16,8 @@ from textual.strip import Strip
 from quarterdeck.transcript.text import clean
 from quarterdeck.tui.kit.spans import Emphasis, Line, Span, TextRole, fit
 from quarterdeck.tui.kit.text_view import SpanView, on_top
+from quarterdeck.tui.text import MOST_IN_CELL, wrapped
 from quarterdeck.tui.text import fit as fit_text
-from quarterdeck.tui.text import wrapped
 from quarterdeck.tui.themes import NEEDS_YOU, part_style
 
 Key = TypeVar("Key")
@@ -80,6 +80,8 @@ class ColumnCell(NamedTuple):
 
 def columns(width: int, *cells: ColumnCell) -> Line:
     """Return cells side by side, in at most `width` cells. Their blanks count."""
+    most = MOST_IN_CELL * max(1, width)
+    cells = tuple(cell._replace(text=cell.text[:most]) for cell in cells)
     fixed = sum(cell.width or cell_len(cell.text) for cell in cells if cell.width >= 0)
     left = width
     spans: list[Span] = []

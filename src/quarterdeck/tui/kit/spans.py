@@ -14,6 +14,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from quarterdeck.tui.text import MOST_IN_CELL
+
 TAB = 4
 BAR = "\u258e "
 """Before the rows of a quote."""
@@ -123,6 +125,8 @@ def indent(rows: Iterable[Line], first: Line, rest: Line) -> Iterator[Line]:
 
 def fit(spans: Line, width: int) -> Line:
     """Return one row: cut with an ellipsis when it is too long."""
+    most = MOST_IN_CELL * max(1, width)
+    spans = tuple(span._replace(text=span.text[:most]) for span in spans)
     if sum(cell_len(span.text) for span in spans) <= width:
         return spans
     kept: list[Span] = []

@@ -284,7 +284,7 @@ class TerminalPane(TabPane, TakesKeys):
         except ClientError as error:
             self._refuse(f"{error} {error.next_step}")
             return
-        for session in running:
+        for session in running[:MAX_SESSIONS]:  # a hostile service may list any number
             await self._add(session)
         if not self._is_removed:
             await self._show_remembered()

@@ -22,7 +22,7 @@ from quarterdeck.store.hooks import LiveHook, said_name
 from quarterdeck.store.list_view import ListView, SortKey
 from quarterdeck.store.replicas import ReplicaState
 from quarterdeck.store.status import WORDS
-from quarterdeck.transcript.text import clean, money, name_line, one_line
+from quarterdeck.transcript.text import LONGEST_NAME, clean, money, name_line, one_line
 from quarterdeck.tui.actions import (
     KeyContext,
     action_named,
@@ -85,7 +85,7 @@ def facts_of(state: ReplicaState, agent: str) -> list[Fact]:
         Fact(state.branch, "replica.get-changes"),
         Fact(distance_of(state), "replica.get-changes"),
     ]
-    return [fact._replace(text=one_line(fact.text)) for fact in facts if fact.text]
+    return [fact._replace(text=one_line(fact.text[:LONGEST_NAME])) for fact in facts if fact.text]
 
 
 def _plan_of(chat: ChatState | None) -> str:

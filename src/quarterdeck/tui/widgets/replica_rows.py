@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from quarterdeck.store.list_view import ListView, SortKey
 from quarterdeck.store.status import NEEDS_YOU, Attention
-from quarterdeck.transcript.text import name_line, one_line
+from quarterdeck.transcript.text import LONGEST_NAME, name_line, one_line
 from quarterdeck.tui.text import fit
 from quarterdeck.tui.themes import MARKS, pull_mark
 from quarterdeck.tui.widgets.lines import changes_of, distance_of
@@ -102,7 +102,9 @@ def _tail(state: "ReplicaState", left: int, *, narrow: bool) -> tuple[str, ListC
 
     In a `narrow` list the pull request alone.
     """
-    branch = "" if state.branch.endswith(f"/{state.name}") else one_line(state.branch)
+    branch = (
+        "" if state.branch.endswith(f"/{state.name}") else one_line(state.branch[:LONGEST_NAME])
+    )
     distance = distance_of(state)
     both = " ".join(part for part in (branch, distance) if part)
     pull, brief = _pull(state), _pull(state, brief=True)
