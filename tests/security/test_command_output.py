@@ -143,3 +143,22 @@ def test_no_command_prints_a_control_sequence(
     }
     assert not mistaken
     assert shown > 50
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_patch_is_exact_in_a_pipe_and_clean_on_a_terminal(
+    terminal: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """As with `git diff`: what is piped into `git apply` must not be changed."""
+    patch = "+a\x1b]0;x\x07\u202eb\r\n"
+    monkeypatch.setenv("QUARTERDECK_HOME", str(tmp_path))
+    monkeypatch.setenv("QD_API_KEY", "qd_x")
+    with answering(Shapes(description(), [patch])) as url:
+        monkeypatch.setenv("QD_URL", url)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+        assert run(["replica", "diff", KNOWN, "--repository", "x"]) == Exit.DONE
+    out = capsysbinary.readouterr().out
+    assert out == (b"+ab\n" if terminal else patch.encode())
