@@ -2,12 +2,14 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from quarterdeck.local.checkout import PENDING, LocalCheckout, MergeStrategy
 from quarterdeck.local.git import CheckoutError
+from quarterdeck.local.tree_changes import TreeChange
 from tests.support.git import git, make_repository
 
 LFS = """\
@@ -112,6 +114,44 @@ async def test_a_filter_that_fails_leaves_the_checkout_as_it_was(
     assert pointer == "killed.bin" or "smudge filter lfs failed" in (refused.value.details or "")
     assert "smudge" in ran(calls)
     assert state(place) == before
+
+
+@pytest.mark.parametrize("name", ["changed", "fresh"])
+async def test_what_is_written_before_git_begins_is_kept(
+    place: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """git refuses to write over it; putting files back must not do so either."""
+    copy = replica(place, "aaa.bin")
+    (copy / "fresh").write_text("by the agent\n")
+    git(copy, "add", "fresh")
+    git(copy, "commit", "-q", "-m", "More")
+    checkout = await LocalCheckout.find(place)
+    await checkout.fetch(str(copy), "qd/work", "qd/work")
+    looked = checkout._refuse_large  # pyright: ignore[reportPrivateUsage]
+
+    async def edit(changes: Sequence[TreeChange]) -> None:
+        await looked(changes)
+        (place / name).write_text("mine\n")
+
+    monkeypatch.setattr(checkout, "_refuse_large", edit)
+    with pytest.raises(CheckoutError):
+        await checkout.merge("qd/work", "merge", "Bring it in")
+    assert (place / name).read_text() == "mine\n"
+    assert git(place, "status", "--porcelain").split()[-1] == name
+
+
+async def test_what_is_written_while_git_fails_is_kept(place: Path, calls: Path) -> None:
+    copy = replica(place, "edited-missing.bin")
+    edited = {"changed": "by the agent\nand mine\n", "zz": "zz\nand mine\n"}
+    lines = "".join(f"printf {text!r} > {place / name}; " for name, text in edited.items())
+    lfs = Path(os.environ["PATH"].split(os.pathsep)[0]) / "git-lfs"
+    lfs.write_text(lfs.read_text().replace("exit 2", f"{lines}exit 2"))
+    checkout = await LocalCheckout.find(place)
+    await checkout.fetch(str(copy), "qd/work", "qd/work")
+    with pytest.raises(CheckoutError):
+        await checkout.merge("qd/work", "merge", "Bring it in")
+    assert {name: (place / name).read_text() for name in edited} == edited
+    assert (place / "removed").exists()
 
 
 async def test_a_change_that_cannot_be_completed_names_the_way_out(

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar, Literal
 
-from quarterdeck.local.files import write_file
+from quarterdeck.local.files import read_link_or_file, remove_files, write_file
 from quarterdeck.local.git import CheckoutError
 from quarterdeck.local.repository import LocalRepository, copy_index, split_names
 from quarterdeck.local.tree_changes import SUBMODULE, TreeChange, entry, read_changes
@@ -206,7 +206,7 @@ class LocalCheckout(LocalRepository):
                     "A change was interrupted here, and git refuses to complete it.",
                     f"{error.details or error}\nCheck the files, then remove {self._pending}.",
                 ) from error
-        await asyncio.to_thread(self._remove, removed)
+        await asyncio.to_thread(remove_files, self.top, removed)
         async with self._locked():
             if step.commit_to is not None:
                 head_tree = f"{step.commit_from}^{{tree}}" if step.commit_from else EMPTY_TREE
@@ -252,28 +252,51 @@ class LocalCheckout(LocalRepository):
                     await self._refresh(self._lock)  # git then treats them as unchanged
                 trees = (step.tree_from, step.tree_to)
                 await self._git("read-tree", "-m", "-u", *trees, index=self._lock)
-            except CheckoutError:
-                # A filter of the user's failed, or git reached a limit, after some files.
-                await self._restore(changes)
+            except CheckoutError as error:
+                # Such as a filter of the user's that failed after some files.
+                try:
+                    await self._restore(changes)
+                except CheckoutError as second:
+                    raise CheckoutError(
+                        "git failed while it wrote files, and could not put all of them back."
+                        " The next apply or merge completes the change.",
+                        f"{error.details or error}\n{second.details or second}",
+                    ) from error
                 await asyncio.to_thread(self._pending.unlink)
                 raise
             await self._finish(step)
         return [change.path for change in changes]
 
     async def _restore(self, changes: Sequence[TreeChange]) -> None:
-        """Put the files of a failed change back, as they are in the index in `_lock`.
+        """Put the files that a failed change has written back, as they are in the index in `_lock`.
 
-        If that fails, too, the next call completes the change.
+        Files that the user has edited meanwhile stay as they are.
         """
         self._lock.with_name("index.lock.lock").unlink(missing_ok=True)  # of a git that was killed
-        await asyncio.to_thread(self._remove, [one.path for one in changes if one.old is None])
         await self._refresh(self._lock)
-        touched = split_names(await self._git("diff-files", "--name-only", "-z", index=self._lock))
-        paths = set(touched) & {one.path for one in changes if one.old is not None}
+        named = await self._git("diff-files", "--name-only", "-z", index=self._lock)
+        touched = set(split_names(named))
+        ours = [
+            change
+            for change in changes
+            if (change.old is None or change.path in touched) and await self._was_written(change)
+        ]
+        created = [change.path for change in ours if change.old is None]
+        await asyncio.to_thread(remove_files, self.top, created)
+        paths = {one.path for one in ours if one.old is not None}
         # Those with attributes first: by them the others are written.
         first = {path for path in paths if Path(path).name == ".gitattributes"}
         for names in (first, paths - first):
             await self._write(sorted(names), self._lock)
+
+    async def _was_written(self, change: TreeChange) -> bool:
+        """Return whether a file is what git left of a change, and not what the user has written since."""
+        if self._is_missing(change.path):
+            return True
+        try:
+            return await self._is_ours(change)
+        except CheckoutError:
+            return False  # a filter of the user's fails, so it cannot be compared
 
     async def _write(self, paths: Sequence[str], index: Path) -> None:
         """Write files as they are in an index."""
@@ -503,7 +526,7 @@ class LocalCheckout(LocalRepository):
             return True
         if change.new is None:
             return False
-        link, data = await asyncio.to_thread(_read, self.top / change.path)
+        link, data = await asyncio.to_thread(read_link_or_file, self.top / change.path)
         filters = () if link else ("--filters", f"--path={change.path}")
         whole = await self._git("cat-file", *(filters or ("blob",)), change.new)
         return whole.startswith(data)
@@ -511,21 +534,11 @@ class LocalCheckout(LocalRepository):
     async def _hash(self, path: str) -> str | None:
         """Return the object that a file would become; None when there is no file."""
         try:
-            link, data = await asyncio.to_thread(_read, self.top / path)
+            link, data = await asyncio.to_thread(read_link_or_file, self.top / path)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         filters = ("--no-filters",) if link else ("--path", path)
         return await self._text("hash-object", "--stdin", *filters, data=data)
-
-    def _remove(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                (self.top / path).unlink()
-            for parent in list(Path(path).parents)[:-1]:
-                try:
-                    (self.top / parent).rmdir()
-                except OSError:
-                    break  # it is not empty
 
     # trees and commits
 
@@ -574,12 +587,6 @@ class LocalCheckout(LocalRepository):
         except CheckoutError:
             return False
         return True
-
-
-def _read(path: Path) -> tuple[bool, bytes]:
-    """Return whether a path is a link, and its target or content."""
-    link = path.is_symlink()
-    return link, os.fsencode(path.readlink()) if link else path.read_bytes()
 
 
 def _remove_old(git_directory: Path) -> None:

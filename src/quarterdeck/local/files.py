@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -115,3 +116,29 @@ def find_checkout(directory: Path) -> Path | None:
         if (candidate / ".git").exists():
             return candidate
     return None
+
+
+def read_link_or_file(path: Path) -> tuple[bool, bytes]:
+    """Return whether a path is a link, and its target or content.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    link = path.is_symlink()
+    return link, os.fsencode(path.readlink()) if link else path.read_bytes()
+
+
+def remove_files(top: Path, paths: Iterable[str]) -> None:
+    """Remove files below a directory where they are, and their directories that have nothing else.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    for path in paths:
+        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            (top / path).unlink()
+        for parent in list(Path(path).parents)[:-1]:
+            try:
+                (top / parent).rmdir()
+            except OSError:
+                break  # it is not empty
