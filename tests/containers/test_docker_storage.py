@@ -74,9 +74,21 @@ async def test_an_engine_that_cannot_limit_it_is_asked_once(tmp_path: Path, said
         assert limits(engine) == [{"size": str(SIZE)}, None, None, None]
 
 
-async def test_another_refusal_is_not_taken_for_that(tmp_path: Path) -> None:
+async def test_images_of_containerd_ignore_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]}
+    monkeypatch.setitem(GOOD, "GET /info", {**GOOD["GET /info"], **status})
     async with fake_engine(tmp_path) as (engine, address):
-        engine.damages = {"POST /containers/create": answered({"message": "name in use"}, 409)}
-        with pytest.raises(SandboxError, match="name in use"):
+        (gap,) = await used(engine, address, tmp_path / "home", SIZE)
+        assert "outside its volume" in gap
+        assert limits(engine) == [None] * 3
+
+
+async def test_another_refusal_is_not_taken_for_that(tmp_path: Path) -> None:
+    said = {"message": "creating container storage: the container name is already in use"}
+    async with fake_engine(tmp_path) as (engine, address):
+        engine.damages = {"POST /containers/create": answered(said, 500)}
+        with pytest.raises(SandboxError, match="already in use"):
             await used(engine, address, tmp_path / "home", SIZE)
         assert limits(engine) == [{"size": str(SIZE)}]

@@ -199,9 +199,9 @@ def _run_service(
             print_message(f"Ready on {', '.join(where)}.")
 
     configure_logging()
-    # Whatever the caller's is: what is private has a mode of its own, and sandboxes, which have another
-    # user where root runs the service, read mirrors and generated files.
-    os.umask(0o022)
+    # Sandboxes, which have another user where root runs the service, read mirrors and generated files.
+    # What is private has a mode of its own. The group's bit stays: a push to a path may be for others of it.
+    os.umask(0o002 | os.umask(0o022) & 0o020)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             serving = (home, listeners, ready, database_url, *settings, advertise, own_agents())

@@ -85,6 +85,8 @@ _NOT_CONNECTED = 900
 """The library's status of a failed connection."""
 _ALIVE = ("running", "paused", "restarting")
 _INTERPRETER = ("/opt/quarterdeck/bin/python", "-I")
+_IGNORES_LIMITS = "io.containerd.snapshotter.v1"
+"""Docker with the images of containerd accepts the limit of a container's layer, and ignores it."""
 
 log = logging.getLogger(__name__)
 
@@ -173,6 +175,8 @@ class DockerContainers:
         # Without root there is no division of control groups of version 1, whatever it says.
         none = self.rootless and info.get("CgroupVersion") == "1"
         self._unlimited = [what for flag, what in _LIMITS.items() if none or not info.get(flag)]
+        if _IGNORES_LIMITS in str(info.get("DriverStatus")):
+            self._limits_layers = False
         self._volume = volume_driver(self.engine, self.storage)
         await require_quotas(self._api, self._volume)
         network = await self._network()
@@ -492,8 +496,10 @@ class DockerContainers:
                 return await self._api.containers.create(limited, name=name)
             except DockerError as e:
                 # Docker: "--storage-opt is supported only for overlay over xfs"; podman: "Storage option overlay.size".
-                if "storage" not in str(e.message).lower():
+                said = str(e.message)[:REASON_CHARACTERS]
+                if not any(name in said.lower() for name in ("storage-opt", "storage option")):
                     raise
+                log.warning("What containers write outside their volume is not limited: %s", said)
                 self._limits_layers = False
         return await self._api.containers.create(config, name=name)
 

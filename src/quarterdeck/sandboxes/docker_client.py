@@ -11,8 +11,8 @@ from aiodocker import Docker
 
 from quarterdeck.sandboxes.answers import BoundedResponse
 
-ANSWER_SECONDS = 300.0
-"""Longest silence of a container engine that has a request; on slow storage a start takes a minute."""
+ANSWER_SECONDS = 1800.0
+"""Longest silence of a container engine that has a request: it may have to remove millions of files."""
 _CONNECT_SECONDS = 30.0
 LOG_LINES = 20
 _LOG_BYTES = 4 << 20
@@ -37,9 +37,12 @@ class DockerClient(Docker):
         else:
             connector = aiohttp.TCPConnector(ssl=tls or True)
         timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=ANSWER_SECONDS)
-        # No engine compresses answers; what a small one unpacks to could not be bounded.
+        # A small compressed answer could unpack to any size.
         session = aiohttp.ClientSession(
-            connector=connector, response_class=BoundedResponse, auto_decompress=False
+            connector=connector,
+            headers={"Accept-Encoding": "identity"},
+            response_class=BoundedResponse,
+            auto_decompress=False,
         )
         super().__init__(url, connector, session, timeout)
 

@@ -9,10 +9,11 @@ from collections.abc import (
     Generator,
     Sequence,
 )
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
+import aiohttp
 from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
 from aiodocker.stream import Stream
@@ -127,7 +128,7 @@ async def _feed(
     except ConnectionError:
         return  # the command has ended without reading all of it
     except Exception:  # of what `data` is read from: the command would wait for the rest
-        with unless_gone():
+        with suppress(DockerError, aiohttp.ClientError, TimeoutError):
             await container.kill()
         raise
 

@@ -52,7 +52,7 @@ _CALLS: dict[str, tuple[int, tuple[int | None, int | None, int | None, int | Non
 }
 """Refused calls: the error, and the number on x86_64, i386, aarch64 and arm (None: not there)."""
 
-_SOCKET = (41, 359, 198, 281)
+_SOCKET, _PAIR = (41, 359, 198, 281), (53, 360, 199, 288)
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 """Families of sockets that programs of a replica need. Of the others, some reach the host of a virtual machine
 (`AF_VSOCK`), and the buffers of packet sockets are memory of the kernel that is counted for nobody."""
@@ -106,7 +106,9 @@ def _block(column: int) -> list[Instruction]:
             block += [(_EQUAL, 0, 1, number), _refuse(error)]
     refused = _refuse(errno.EAFNOSUPPORT)
     sockets = _by_argument(_FIRST_ARGUMENT, _FAMILIES, _ALLOWED, refused)
+    pairs = _by_argument(_FIRST_ARGUMENT, (socket.AF_UNIX,), _ALLOWED, refused)
     block += [(_EQUAL, 0, len(sockets), _SOCKET[column]), *sockets]
+    block += [(_EQUAL, 0, len(pairs), _PAIR[column]), *pairs]
     for number in _FCNTL[column]:
         leases = _by_argument(_SECOND_ARGUMENT, _LEASES, _refuse(errno.EPERM), _ALLOWED)
         block += [(_EQUAL, 0, len(leases), number), *leases]
@@ -116,7 +118,7 @@ def _block(column: int) -> list[Instruction]:
 def _by_argument(
     place: int, values: Sequence[int], answer: Instruction, otherwise: Instruction
 ) -> list[Instruction]:
-    """Return the end of the filter for one call: an answer for some values of an argument, and another."""
+    """Return the end of the filter for one call: an answer for some values of an argument, and another for the rest."""
     block: list[Instruction] = [(_LOAD, 0, 0, place)]
     for value in values:
         block += [(_EQUAL, 0, 1, value), answer]

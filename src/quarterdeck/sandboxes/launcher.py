@@ -43,7 +43,7 @@ KEYCTL_JOIN_SESSION_KEYRING = 1
 EXPENDABLE = 500
 """Added to `oom_score_adj`, in thousandths of the memory: the kernel ends sandboxes before the
 service when memory runs out, unless the service itself uses half of it."""
-NONE = (resource.RLIMIT_CORE, resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE)
+ZEROED = (resource.RLIMIT_CORE, resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE)
 """Limits of what a sandbox does not get: core dumps, and priorities with which its programs would run before
 all others, whatever the share of its control group is."""
 COUNTED = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE)
@@ -220,7 +220,7 @@ def enter(spec: "dict[str, Any]") -> None:
     restore_signals()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (spec["open_files"], hard))
-    for name in NONE:
+    for name in ZEROED:
         resource.setrlimit(name, (0, 0))
     take_share()
     leave_session_keyring()

@@ -159,8 +159,8 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LEVELS = 128
 """Files in directories below this depth are not listed; names of the canvas do not lead there."""
 _MOST_FILES = 100_000
-"""Files that are listed: those of an archive need a kilobyte each while they are. Outside of archives links and
-others that are looked at count, too."""
+"""Files that are listed: those of an archive need a kilobyte each while they are. Outside of an archive every entry
+counts, not only files."""
 _ATTEMPTS = 3
 """Reading is repeated when a workspace is packed or unpacked meanwhile."""
 

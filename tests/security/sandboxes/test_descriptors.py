@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from quarterdeck.local.home import INSIDE_SOCKET, Home
-from quarterdeck.sandboxes.kernel import find_hardening, may_refuse_descriptors
+from quarterdeck.sandboxes.kernel import may_refuse_descriptors
 from quarterdeck.sandboxes.layout import SOCKETS_INSIDE, places_of
 from quarterdeck.sandboxes.link import open_stream
 from quarterdeck.sandboxes.process import ProcessDriver
@@ -104,9 +104,3 @@ def test_the_streams_of_a_command_take_none(home: Home) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         text = runner.run(said())
     assert json.loads(text.removeprefix("x")) == [errno.EPERM] * 3
-
-
-def test_a_kernel_that_cannot_refuse_them_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quarterdeck.sandboxes.kernel.may_refuse_descriptors", lambda: False)
-    _, gaps = find_hardening(None)
-    assert any("6.16" in gap.next_step for gap in gaps)

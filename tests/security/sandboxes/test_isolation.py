@@ -459,6 +459,7 @@ REFUSED: dict[str, tuple[int, tuple[int, ...]]] = {
 """By the kernel's tables of x86_64, i386, aarch64 and arm; -1: that one has no such call."""
 X86_64, I386, AARCH64, ARM, RISCV64 = 0xC000003E, 0x40000003, 0xC00000B7, 0x40000028, 0xC00000F3
 SOCKET, FCNTL = (41, 359, 198, 281), ((72,), (55, 221), (25,), (55, 221))
+PAIR = (53, 360, 199, 288)
 WRITE = (1, 4, 64, 4)
 
 
@@ -498,6 +499,9 @@ def test_the_filter_refuses_each_call_to_programs_of_each_kind(machine: str) -> 
             allowed = {family for family, error in enumerate(answers) if error == 0}
             assert allowed == {int(family) for family in FAMILIES}
             assert set(answers) == {0, UNSUPPORTED}
+            pairs = [answer(program, architecture, PAIR[column], n + above) for n in range(64)]
+            assert [n for n, error in enumerate(pairs) if error == 0] == [int(socket.AF_UNIX)]
+            assert set(pairs) == {0, UNSUPPORTED}
             for number in FCNTL[column]:
                 for command in (1024, 1040):
                     assert answer(program, architecture, number, 3, command + above) == EPERM
