@@ -1,5 +1,6 @@
 """Damaged rows of automations and runs: they stop, with a line in the log, and hold up no other."""
 
+import json
 from typing import Any
 
 import pytest
@@ -85,6 +86,7 @@ async def test_a_moment_that_never_comes_does_not_end_the_runner(office: Office)
         ("automation_executions", "trigger_json", "x"),
         ("automation_executions", "trigger_json", "{}"),
         ("automation_executions", "trigger_json", '{"time": "t", "pr": {"number": 1}}'),
+        ("automation_executions", "trigger_json", '{"time": "t", "repository_ids": 5}'),
         ("automations", "config_json", "["),
         ("automations", "triggers_json", "[1]"),
     ],
@@ -136,12 +138,17 @@ async def test_the_work_of_a_damaged_run_is_not_published_again_and_again(
     assert about(caplog, id) == lines
 
 
-async def test_a_running_run_with_damaged_settings_holds_up_no_other(office: Office) -> None:
+@pytest.mark.parametrize(
+    "value", ["[", "[1]", '{"max_minutes": "x"}', '{"max_minutes": 99999999999}']
+)
+async def test_a_running_run_with_damaged_settings_holds_up_no_other(
+    office: Office, value: str
+) -> None:
     made = await office.create(prompt="wait", max_minutes=5)
     damaged, other = [await office.trigger(made["id"]) for _ in range(2)]
     for one in (damaged, other):
         await office.reach(made["id"], one["execution_id"], "running")
-    await damage(office, "automation_executions", damaged["execution_id"], config_json="[")
+    await damage(office, "automation_executions", damaged["execution_id"], config_json=value)
     office.clock.pass_by(minutes=6)
     await office.runner.turn()
     ended = await office.reach(made["id"], other["execution_id"], "failed")
@@ -149,7 +156,17 @@ async def test_a_running_run_with_damaged_settings_holds_up_no_other(office: Off
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("triggers_json", "[1]"), ("triggers_json", "x"), ("config_json", "[")]
+    ("name", "value"),
+    [
+        ("triggers_json", "[1]"),
+        ("triggers_json", "x"),
+        ("triggers_json", '[{"type": "host-a"}]'),
+        (
+            "triggers_json",
+            json.dumps([{**OPENED, "config": {**OPENED["config"], "excluded_actors": 5}}]),
+        ),
+        ("config_json", "["),
+    ],
 )
 async def test_an_event_starts_the_other_automations(
     office: Office, caplog: pytest.LogCaptureFixture, name: str, value: str

@@ -169,8 +169,13 @@ async def test_an_upload_is_kept_for_another_try_and_goes_with_the_replica(world
 
 async def test_the_newest_uploads_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quarterdeck.service.replicas.rows.UPLOADS_MOST", 2)
+    await world.create()
     environment, repository = await bound(world)
-    uploads = [await uploaded(world) for _ in range(3)]
+    time = Time(world)
+    uploads: list[str] = []
+    for _ in range(3):
+        uploads.append(await uploaded(world))
+        time.move(minutes=1)
     assert await kept(world) == 2
     body = {"name": "fine", "environment_id": environment}
     config = {"repository": repository, "uncommitted": uploads[0]}

@@ -1,6 +1,7 @@
 """Drafts, unacknowledged messages and seen marks survive a crash."""
 
 import os
+import resource
 import stat
 from pathlib import Path
 from uuid import uuid4
@@ -92,6 +93,28 @@ def test_a_damaged_draft_is_read_as_far_as_it_can_be_and_none_is_waited_for(tmp_
         path.unlink()
         os.mkfifo(path)
     assert disk.draft(chat) == disk.comments(replica) == ""
+
+
+def test_what_can_be_read_later_stays(tmp_path: Path) -> None:
+    """A process without free descriptors reads no draft, which is there again when it has some."""
+    chat, replica, disk = uuid4(), uuid4(), ClientDisk(tmp_path)
+    disk.save_draft(chat, "mine")
+    disk.save_prompts(replica, ["mine"])
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        assert (disk.draft(chat), disk.prompts(replica)) == ("", [])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (disk.draft(chat), disk.prompts(replica)) == ("mine", ["mine"])
+
+
+def test_what_was_set_aside_before_stays(tmp_path: Path) -> None:
+    chat, disk = uuid4(), ClientDisk(tmp_path)
+    for name in ("unreadable", "unreadable-2"):
+        (tmp_path / "drafts" / f"{chat}.txt").mkdir(parents=True)
+        assert disk.draft(chat) == ""
+        assert (tmp_path / "drafts" / f"{chat}.{name}").is_dir()
 
 
 @pytest.mark.parametrize("kind", ["drafts", "comments", "prompts"])

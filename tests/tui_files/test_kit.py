@@ -63,3 +63,4 @@ def test_the_end_of_a_text_is_in_so_many_cells() -> None:
     ]
     assert end_of("\u6f22\u5b57\u6f22", 5) == "\u2026\u5b57\u6f22"
     assert end_of("\u6f22\u5b57\u6f22", 4) == "\u2026\u6f22"
+    assert cell_len(end_of("abc" + "\u2600\ufe0f" * 6, 8)) <= 8

@@ -51,3 +51,12 @@ def test_one_cut_anywhere(whole: dict[str, Any]) -> None:
 def test_pieces_of_one_size(size: int, whole: dict[str, Any]) -> None:
     pieces = [RECORDED[at : at + size] for at in range(0, len(RECORDED), size)]
     assert shown(*pieces) == whole
+
+
+def test_a_long_repeat_in_two_pieces_is_canceled() -> None:
+    """Within the bound of what waits it is cut to a line; a longer one prints nothing."""
+    for zeros, printed in ((900, COLS), (1_100, 0)):
+        rows = shown(b"x\x1b[" + b"0" * zeros + b"65535", b"b\r\nend")["rows"]
+        lines = ["".join(run.text for run in row) for _, row in rows]
+        assert sum(line.count("x") for line in lines) <= 1 + printed
+        assert any("end" in line for line in lines)

@@ -106,6 +106,11 @@ class WaitingRuns:
         if (owner, awaiting) in self._counts:
             self._counts[owner, awaiting] += number
 
+    def forget(self, owner: Owner) -> None:
+        """Count again: what was stored for the owner was undone."""
+        for awaiting in (False, True):
+            self._counts.pop((owner, awaiting), None)
+
     def _count(self, owner: Owner, awaiting: bool) -> int:
         runs = automation_executions
         # Not `due_at IS NULL`, for which SQLite would read all runs that have ended.
@@ -132,14 +137,17 @@ def require_replica_room(connection: Connection, organization_id: str) -> None:
         )
 
 
-def require_hook_test_room(connection: Connection, organization_id: str) -> None:
-    """Check that an organization may test one more hook now.
+def require_hook_test_room(connection: Connection, organization_id: str, home_id: str) -> None:
+    """Check that an organization may test one more hook now at the service of a home.
+
+    Those of another service may stay when it is gone, and only itself removes them.
 
     Raises:
         ApiError: WORKSPACE_LIMIT_REACHED.
     """
-    mine = workspaces.c.organization_id == organization_id, workspaces.c.warm_state == "testing"
-    if _are_there(connection, HOOK_TESTS_MOST, workspaces, *mine):
+    mine = workspaces.c.organization_id == organization_id, workspaces.c.home_id == home_id
+    testing = workspaces.c.warm_state == "testing"
+    if _are_there(connection, HOOK_TESTS_MOST, workspaces, *mine, testing):
         raise ApiError(
             ErrorCode.WORKSPACE_LIMIT_REACHED,
             f"{HOOK_TESTS_MOST} hooks are being tested, which is the most allowed. Wait for one.",

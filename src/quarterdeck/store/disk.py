@@ -5,7 +5,9 @@ crash leaves the old one or the new one. A file that cannot be read is set aside
 """
 
 import contextlib
+import errno
 import json
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -18,6 +20,9 @@ from quarterdeck.store.list_view import ListView
 from quarterdeck.store.terminals import TerminalSplit
 from quarterdeck.wire.base import Timestamp, utc_now
 from quarterdeck.wire.chats import Image
+
+_NEVER_READABLE = {errno.EACCES, errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP}
+"""Errors of a file itself; after others, such as too many open files, it can be read later."""
 
 _LATER = ConfigDict(defer_build=True)
 _PROMPTS = TypeAdapter(list[str], config=_LATER)
@@ -72,8 +77,9 @@ class ClientDisk:
             return read_file(path).decode(errors="replace")
         except FileNotFoundError:
             return ""
-        except OSError:
-            _set_aside(path)
+        except OSError as e:
+            if e.errno in _NEVER_READABLE:
+                _set_aside(path)
             return ""
 
     def save_draft(self, chat_id: UUID, text: str) -> None:
@@ -115,8 +121,9 @@ class ClientDisk:
             return _PROMPTS.validate_json(read_file(path))
         except FileNotFoundError:
             return []
-        except (OSError, ValidationError):
-            _set_aside(path)
+        except (OSError, ValidationError) as e:
+            if not isinstance(e, OSError) or e.errno in _NEVER_READABLE:
+                _set_aside(path)
             return []
 
     def save_outgoing(self, message: OutgoingMessage) -> None:
@@ -211,8 +218,12 @@ class ClientDisk:
 
 def _set_aside(path: Path) -> None:
     """Move what cannot be read out of the way of what is written next."""
+    place, number = path.with_suffix(".unreadable"), 1
+    while os.path.lexists(place):
+        number += 1
+        place = path.with_suffix(f".unreadable-{number}")
     with contextlib.suppress(OSError):
-        path.rename(path.with_suffix(".unreadable"))
+        path.rename(place)
 
 
 def open_disk(directory: Path, endpoint: str) -> ClientDisk:

@@ -441,13 +441,23 @@ async def take_host_webhook(
                 event.author,
             )
             group = f"{host} {event.repository}#{about.number}"
-            taken = match.automation, occasion, now, group
+            automation = match.automation
             try:
                 with connection.begin_nested():
-                    take_event(connection, waiting_runs, *taken, is_push=event.is_push)
+                    take_event(
+                        connection,
+                        waiting_runs,
+                        automation,
+                        occasion,
+                        now,
+                        group,
+                        is_push=event.is_push,
+                    )
             except DamagedRecordError as e:  # the others get the event all the same
-                id = match.automation["id"]
-                log.error("Automation %s did not get an event: %s", id, e.for_operator())
+                waiting_runs.forget(owner_of(automation))
+                log.error(
+                    "Automation %s did not get an event: %s", automation["id"], e.for_operator()
+                )
         return len(matched)
 
     try:

@@ -104,7 +104,10 @@ def company_of(connection: Connection, execution: Row, automation: Row, home_id:
 
 
 def _fits(connection: Connection, run: Row, automation: Row, home_id: str) -> bool:
-    kept = stored_json(run["config_json"], dict)
+    try:
+        kept = stored_json(run["config_json"], dict)
+    except DamagedRecordError:
+        return False  # of the earlier run; the new one gets its own workspace
     if any(kept.get(name) != automation[name] for name in SAME):
         return False
     workspace = find_workspace(connection, run["workspace_id"])

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 from sqlalchemy import Connection, RowMapping
 
@@ -316,9 +315,12 @@ class AutomationRunner:
             return
         except DamagedRecordError as e:
             log.error("The end of run %s is not carried out: %s", row["id"], e.for_operator())
-            ended, write = (row["status"],), context.database.write
-            forget = partial(change_execution, execution_id=row["id"], only_from=ended)
-            await retry_until_stored(lambda: write(lambda c: forget(c, stop_due_at=None)))
+
+            def forget(connection: Connection) -> None:
+                ended = (row["status"],)
+                change_execution(connection, row["id"], only_from=ended, stop_due_at=None)
+
+            await retry_until_stored(lambda: context.database.write(forget))
         except SandboxError:
             log.exception("The replica of run %s could not be put to sleep", row["id"])
 
@@ -363,6 +365,9 @@ class AutomationRunner:
         except StorageError as e:
             message = f"Run {execution_id} could not be started; it is tried again"
             log_storage_error(log, message, e)
+            await asyncio.sleep(self._settings.longest_wait)
+        except Exception:
+            log.exception("Run %s could not be started; it is tried again", execution_id)
             await asyncio.sleep(self._settings.longest_wait)
 
     async def _wait(self, now: datetime) -> None:

@@ -42,7 +42,7 @@ from quarterdeck.service.automations.run_rows import (
     was_approved,
 )
 from quarterdeck.service.checks.calls import run_ended
-from quarterdeck.service.db.records import as_record, stored_json
+from quarterdeck.service.db.records import as_record, reading_values, stored_json
 from quarterdeck.service.errors import DamagedRecordError
 from quarterdeck.service.formats import storable, storable_json
 from quarterdeck.service.hosts.settings import HOSTS
@@ -115,17 +115,18 @@ def occasion_of(execution: Row) -> TriggerEvent:
     about = kept.get("pr")
     # An event stored by a version without `trusted`: unknown is not trusted.
     trusted = kept.get("trusted", execution["trigger_type"] not in HOSTS)
-    return TriggerEvent(
-        execution["trigger_type"],
-        execution["trigger_event"],
-        kept["time"],
-        kept.get("payload"),
-        about and as_record(PullRequestRef, about),
-        bool(kept.get("joins")),
-        tuple(kept.get("repository_ids", ())),
-        bool(trusted),
-        execution["author"],
-    )
+    with reading_values():
+        return TriggerEvent(
+            execution["trigger_type"],
+            execution["trigger_event"],
+            kept["time"],
+            kept.get("payload"),
+            about and as_record(PullRequestRef, about),
+            bool(kept.get("joins")),
+            tuple(kept.get("repository_ids", ())),
+            bool(trusted),
+            execution["author"],
+        )
 
 
 def needs_approval(connection: Connection, automation: Row, occasion: TriggerEvent) -> bool:

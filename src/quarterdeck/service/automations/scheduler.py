@@ -61,8 +61,9 @@ from quarterdeck.service.identity.authentication import hash_of
 from quarterdeck.service.quotas import WaitingRuns
 from quarterdeck.service.vault import Vault
 from quarterdeck.wire.automation_runs import ExecutionReason, SkipReason
+from quarterdeck.wire.automations import MINUTES_MOST
 from quarterdeck.wire.errors import ErrorCode
-from quarterdeck.wire.replicas import AUTO_STOP_MINUTES
+from quarterdeck.wire.replicas import AUTO_STOP_MINUTES, AUTO_STOP_MOST
 from quarterdeck.wire.triggers import (
     CronTrigger,
     CustomTrigger,
@@ -229,6 +230,9 @@ def _wrong(field: str, problem: str) -> ApiError:
     )
 
 
+_LONGEST = max(MINUTES_MOST, AUTO_STOP_MOST)
+
+
 @dataclass(frozen=True)
 class Overdue:
     """A run to be ended, and after how many minutes."""
@@ -242,23 +246,23 @@ def overdue(connection: Connection, now: datetime, home_id: str) -> list[Overdue
     """Return the runs to be ended now by the service of a home."""
     overdue_runs: list[Overdue] = []
     for run in unfinished(connection, home_id):
-        minutes = _settings(run).get("max_minutes")
+        minutes = _minutes(run, "max_minutes")
         if minutes and _is_past(run["started_at"], minutes, now):
             overdue_runs.append(Overdue(run, ExecutionReason.TIMEOUT, minutes))
     for run in asking(connection, home_id):
-        auto_stop = _settings(run).get("workspace_auto_stop_minutes")
-        minutes = auto_stop or AUTO_STOP_MINUTES
+        minutes = _minutes(run, "workspace_auto_stop_minutes") or AUTO_STOP_MINUTES
         if _is_past(run["last_activity_at"], minutes, now):
             overdue_runs.append(Overdue(run, ExecutionReason.UNANSWERED, minutes))
     return overdue_runs
 
 
-def _settings(run: RowMapping) -> dict[str, Any]:
-    """Return the settings of a run; none of a damaged one, whose end tells that in the log."""
+def _minutes(run: RowMapping, name: str) -> int | None:
+    """Return a limit of a run; none of a damaged one, whose end tells that in the log."""
     try:
-        return stored_json(run["config_json"], dict)
+        minutes = stored_json(run["config_json"], dict).get(name)
     except DamagedRecordError:
-        return {}
+        return None
+    return minutes if isinstance(minutes, int) and 0 < minutes <= _LONGEST else None
 
 
 def end_overdue(connection: Connection, now: datetime, home_id: str) -> None:

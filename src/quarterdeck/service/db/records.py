@@ -7,7 +7,8 @@ the log, so that it does not hide the others. Read by itself it is a `DamagedRec
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -27,8 +28,8 @@ Read = TypeVar("Read")
 Shape = TypeVar("Shape", list[Any], dict[str, Any])
 Word = TypeVar("Word", bound=StrEnum)
 
-_FIRST_YEAR = 1970
-"""Earlier moments are damaged; those near year 1 cannot be computed with."""
+_YEARS = range(1970, 9999)
+"""Others are damaged: near the ends of the calendar they cannot be computed with."""
 
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -87,7 +88,7 @@ def stored_moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError) as e:
         raise _damaged(str(e)) from e
-    if moment.tzinfo is None or moment.year < _FIRST_YEAR:
+    if moment.tzinfo is None or moment.year not in _YEARS:
         raise _damaged(f"no moment: {text}")
     return moment
 
@@ -102,6 +103,19 @@ def stored_word(text: str, words: type[Word]) -> Word:
         return words(text)
     except ValueError as e:
         raise _damaged(f"no {words.__name__}") from e
+
+
+@contextmanager
+def reading_values() -> Generator[None]:
+    """Read values of stored JSON, which may have other types than this program writes.
+
+    Raises:
+        DamagedRecordError: what such values cause within the block.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
+        raise _damaged(f"{type(e).__name__}: {e}") from e
 
 
 def _damaged(reason: str) -> DamagedRecordError:

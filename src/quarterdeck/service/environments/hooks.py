@@ -171,7 +171,7 @@ def _store(
     connection, caller = writer.connection, request.caller
     of = reach(connection, caller, request.environment)
     organization, user = caller.organization_id, caller.user_id
-    require_hook_test_room(connection, organization)
+    require_hook_test_room(connection, organization, context.home_id)
     add_workspace(
         connection,
         workspace_id,

@@ -226,7 +226,8 @@ async def switch_pool(
     def run(connection: Connection) -> WarmPool:
         own = reach_layers_to_change(connection, caller, environment)[-1]
         of, organization = own.id, caller.organization_id
-        if enabled:
+        before = find_pool(connection, place, of)
+        if enabled and not (before and before.enabled):
             require_pool_room(connection, organization, own.user_id, but=of)
         put_pool(connection, organization, of, enabled, now)
         pool = find_pool(connection, place, of)

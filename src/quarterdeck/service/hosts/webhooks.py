@@ -30,7 +30,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping
 
 from quarterdeck.service.automations.rows import with_trigger
-from quarterdeck.service.db.records import readable, stored_objects
+from quarterdeck.service.db.records import readable, reading_values, stored_objects
 from quarterdeck.service.environments.service import repositories_for
 from quarterdeck.service.hosts.events import HostEvent
 from quarterdeck.service.hosts.settings import place_of
@@ -66,10 +66,11 @@ def _match(
     repository_ids: set[str],
     automation: RowMapping,
 ) -> Match | None:
-    config = _trigger(automation, host, event)
-    if config is None or not _wants(connection, automation, config, repository_ids):
-        return None
-    joins = bool(config.get("group_pr_events"))
+    with reading_values():
+        config = _trigger(automation, host, event)
+        if config is None or not _wants(connection, automation, config, repository_ids):
+            return None
+        joins = bool(config.get("group_pr_events"))
     return Match(automation, joins, tuple(sorted(repository_ids)))
 
 

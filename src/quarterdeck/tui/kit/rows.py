@@ -81,7 +81,8 @@ class ColumnCell(NamedTuple):
 def columns(width: int, *cells: ColumnCell) -> Line:
     """Return cells side by side, in at most `width` cells. Their blanks count."""
     most = MOST_IN_CELL * max(1, width)
-    cells = tuple(cell._replace(text=cell.text[:most]) for cell in cells)
+    if any(len(cell.text) > most for cell in cells):
+        cells = tuple(cell._replace(text=cell.text[:most]) for cell in cells)
     fixed = sum(cell.width or cell_len(cell.text) for cell in cells if cell.width >= 0)
     left = width
     spans: list[Span] = []

@@ -126,7 +126,8 @@ def indent(rows: Iterable[Line], first: Line, rest: Line) -> Iterator[Line]:
 def fit(spans: Line, width: int) -> Line:
     """Return one row: cut with an ellipsis when it is too long."""
     most = MOST_IN_CELL * max(1, width)
-    spans = tuple(span._replace(text=span.text[:most]) for span in spans)
+    if any(len(span.text) > most for span in spans):
+        spans = tuple(span._replace(text=span.text[:most]) for span in spans)
     if sum(cell_len(span.text) for span in spans) <= width:
         return spans
     kept: list[Span] = []

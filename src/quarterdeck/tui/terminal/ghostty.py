@@ -139,7 +139,8 @@ _BEGUN_REPEAT = re.compile(
     rb"\x1b[\x00-\x17\x19\x1c-\x1f]*(?:\[[0-9;\x00-\x17\x19\x1c-\x1f\x7f]*)?\Z"
 )
 """What may become REP with the next output. It waits for that: REP in two pieces would not be found."""
-_LONGEST_BEGUN = 1024
+_LONGEST_BEGUN, _CANCEL = 1024, b"\x18"
+"""A longer one is canceled."""
 _OWN_LENGTH = len(_COMMAND_ENDED) + len(b";255\x1b\\")
 _SOFT_RESET = (
     b"\x1b[?25h\x1b[?6l\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[?69l\x1b[r\x1b[m"
@@ -250,9 +251,14 @@ class GhosttyCore:
     def feed(self, data: bytes) -> None:
         """Process output of the program."""
         data = self._begun + data
-        begun = _BEGUN_REPEAT.search(data, max(0, len(data) - _LONGEST_BEGUN))
-        self._begun = begun[0] if begun else b""
-        data = data.removesuffix(self._begun)
+        last = data.rfind(b"\x1b")
+        self._begun = b""
+        if last >= 0 and _BEGUN_REPEAT.match(data, last):
+            data, begun = data[:last], data[last:]
+            if len(begun) <= _LONGEST_BEGUN:
+                self._begun = begun
+            else:
+                data += _CANCEL
         if b"b" in data:
             data = _REPEAT.sub(self._bounded_repeat, data)
         start = 0
