@@ -18,7 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar, Literal
 
-from quarterdeck.local.files import read_link_or_file, remove_files, write_file
+from quarterdeck.local.files import (
+    has_other_files,
+    read_link_or_file,
+    remove_files,
+    write_file,
+)
 from quarterdeck.local.git import CheckoutError
 from quarterdeck.local.repository import LocalRepository, copy_index, split_names
 from quarterdeck.local.tree_changes import SUBMODULE, TreeChange, entry, read_changes
@@ -190,10 +195,7 @@ class LocalCheckout(LocalRepository):
                 f" remove {self._pending}.",
                 edited,
             )
-        for name in (
-            "index.lock",
-            "index.lock.lock",
-        ):  # ours, and git's
+        for name in ("index.lock", "index.lock.lock"):  # ours, and git's
             (self.git_directory / name).unlink(missing_ok=True)
         paths = [change.path for change in changes if change.new is not None]
         removed = [change.path for change in changes if change.new is None]
@@ -495,22 +497,19 @@ class LocalCheckout(LocalRepository):
             for change in changes
             if change.path in changed
             or (change.old is None and self._in_the_way(change.path, removed))
-            or (change.replaces_submodule and self._is_filled(change.path))
+            or (change.replaces_submodule and has_other_files(self.top, change.path, ()))
         ]
 
     def _is_missing(self, path: str) -> bool:
         return not os.path.lexists(self.top / path)
 
-    def _is_filled(self, path: str) -> bool:
-        """Return whether there are files of a submodule; git would remove them, and its repository."""
-        return (self.top / path).is_dir() and any((self.top / path).iterdir())
-
     def _in_the_way(self, path: str, removed: set[str]) -> bool:
         """Return whether something is at the path of a new file or of its directory."""
         if os.path.lexists(self.top / path):
-            return not (self.top / path).is_dir() or not any(
-                name.startswith(f"{path}/") for name in removed
-            )
+            below = {name for name in removed if name.startswith(f"{path}/")}
+            is_replaced = below and (self.top / path).is_dir()
+            # Newer versions of git remove ignored files.
+            return not is_replaced or has_other_files(self.top, path, below)
         parents = [str(name) for name in Path(path).parents][:-1]
         return any(
             os.path.lexists(self.top / name)

@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -142,3 +142,13 @@ def remove_files(top: Path, paths: Iterable[str]) -> None:
                 (top / parent).rmdir()
             except OSError:
                 break  # it is not empty
+
+
+def has_other_files(top: Path, directory: str, known: Collection[str]) -> bool:
+    """Return whether a directory below another has files or links that are not among the known paths."""
+    for at, directories, names in os.walk(top / directory):
+        place = Path(at)
+        links = (name for name in directories if (place / name).is_symlink())
+        if any(str((place / name).relative_to(top)) not in known for name in (*names, *links)):
+            return True
+    return False
