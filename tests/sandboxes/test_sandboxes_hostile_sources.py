@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.sandboxes.errors import SandboxError
-from quarterdeck.sandboxes.port import RefUpdate, RepositorySource, StartPoint
+from quarterdeck.sandboxes.port import RepositorySource, StartPoint
+from quarterdeck.sandboxes.source_port import RefUpdate
 from tests.sandboxes.test_sandboxes_outgoing import parts_of
 
 OWNER = """\
