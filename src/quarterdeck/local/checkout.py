@@ -18,15 +18,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar, Literal
 
-from quarterdeck.local.files import (
-    has_other_files,
-    read_link_or_file,
-    remove_files,
-    write_file,
-)
+from quarterdeck.local.files import write_file
 from quarterdeck.local.git import CheckoutError
 from quarterdeck.local.repository import LocalRepository, copy_index, split_names
-from quarterdeck.local.tree_changes import SUBMODULE, TreeChange, entry, read_changes
+from quarterdeck.local.tree_changes import (
+    SUBMODULE,
+    TreeChange,
+    entry,
+    has_other_files,
+    is_in_the_way,
+    read_changes,
+    read_link_or_file,
+    remove_files,
+)
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 OWN_PREFIX = "qd/"
@@ -491,32 +495,20 @@ class LocalCheckout(LocalRepository):
             await self._refresh(index)
             arguments = ("diff-index", "--name-only", "--no-renames", "-z", step.tree_from)
             changed = set(split_names(await self._git(*arguments, index=index)))
+        return await asyncio.to_thread(self._overlaps, changes, changed)
+
+    def _overlaps(self, changes: Sequence[TreeChange], changed: set[str]) -> list[str]:
         removed = {change.path for change in changes if change.new is None}
         return [
             change.path
             for change in changes
             if change.path in changed
-            or (change.old is None and self._in_the_way(change.path, removed))
+            or (change.old is None and is_in_the_way(self.top, change.path, removed))
             or (change.replaces_submodule and has_other_files(self.top, change.path, ()))
         ]
 
     def _is_missing(self, path: str) -> bool:
         return not os.path.lexists(self.top / path)
-
-    def _in_the_way(self, path: str, removed: set[str]) -> bool:
-        """Return whether something is at the path of a new file or of its directory."""
-        if os.path.lexists(self.top / path):
-            below = {name for name in removed if name.startswith(f"{path}/")}
-            is_replaced = below and (self.top / path).is_dir()
-            # Newer versions of git remove ignored files.
-            return not is_replaced or has_other_files(self.top, path, below)
-        parents = [str(name) for name in Path(path).parents][:-1]
-        return any(
-            os.path.lexists(self.top / name)
-            and not _is_directory(self.top / name)
-            and name not in removed
-            for name in parents
-        )
 
     async def _is_ours(self, change: TreeChange) -> bool:
         """Return whether a file is as before the change, as after it, or half written."""
@@ -593,7 +585,3 @@ def _remove_old(git_directory: Path) -> None:
     for path in git_directory.glob(f"{_REBASE}*"):
         if time.time() - path.stat().st_mtime > _REBASE_SECONDS:
             shutil.rmtree(path)
-
-
-def _is_directory(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()

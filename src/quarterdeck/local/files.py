@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -116,39 +115,3 @@ def find_checkout(directory: Path) -> Path | None:
         if (candidate / ".git").exists():
             return candidate
     return None
-
-
-def read_link_or_file(path: Path) -> tuple[bool, bytes]:
-    """Return whether a path is a link, and its target or content.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    link = path.is_symlink()
-    return link, os.fsencode(path.readlink()) if link else path.read_bytes()
-
-
-def remove_files(top: Path, paths: Iterable[str]) -> None:
-    """Remove files below a directory where they are, and their directories that have nothing else.
-
-    Raises:
-        OSError: one cannot be removed.
-    """
-    for path in paths:
-        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            (top / path).unlink()
-        for parent in list(Path(path).parents)[:-1]:
-            try:
-                (top / parent).rmdir()
-            except OSError:
-                break  # it is not empty
-
-
-def has_other_files(top: Path, directory: str, known: Collection[str]) -> bool:
-    """Return whether a directory below another has files or links that are not among the known paths."""
-    for at, directories, names in os.walk(top / directory):
-        place = Path(at)
-        links = (name for name in directories if (place / name).is_symlink())
-        if any(str((place / name).relative_to(top)) not in known for name in (*names, *links)):
-            return True
-    return False

@@ -158,13 +158,13 @@ class DockerContainers:
         with self._failures(connected=False):
             await self._connect()
             async with asyncio.timeout(OPEN_SECONDS):
-                await self._ask_about_it()
+                await self._inspect_engine()
         self._lost.clear()
         if self.absence is not None:
             self.absence = None
             log.warning("The container engine answers again at %s", self._address)
 
-    async def _ask_about_it(self) -> None:
+    async def _inspect_engine(self) -> None:
         info = cast("dict[str, Any]", await self._api.system.info())
         version = await self._api.version()
         await self._look_at(info)
@@ -172,7 +172,7 @@ class DockerContainers:
         self.engine = _engine(version)
         self.processor = str(version.get("Arch", ""))
         self.rootless = _is_rootless(info)
-        # Without root there is no division of control groups of version 1, whatever it says.
+        # Without root, control groups of version 1 cannot be delegated, whatever the engine reports.
         none = self.rootless and info.get("CgroupVersion") == "1"
         self._unlimited = [what for flag, what in _LIMITS.items() if none or not info.get(flag)]
         if _IGNORES_LIMITS in str(info.get("DriverStatus")):

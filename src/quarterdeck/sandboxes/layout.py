@@ -223,7 +223,7 @@ def _list_directory(home: Path, directory: str) -> Iterator[KeptFile | None]:
 def _list_open(top: int, prefix: bytes, levels: int) -> Iterator[KeptFile | None]:
     """Yield the files below an open directory, in which programs may change things meanwhile.
 
-    None is yielded for any other entry. They are read one by one: a program can make millions.
+    Yields None for every other entry. Entries are read one by one, since a program can make millions.
     """
     with os.scandir(top) as entries:
         for name in (entry.name for entry in entries):

@@ -32,9 +32,8 @@ def end_of(text: str, width: int) -> str:
     left, start = width - 1, len(text)
     while start and (left := left - cell_len(text[start - 1])) >= 0:
         start -= 1
-    while (
-        start < len(text) and cell_len(text[start:]) >= width
-    ):  # some characters widen the one before
+    # Some characters widen the one before.
+    while start < len(text) and cell_len(text[start:]) >= width:
         start += 1
     return f"…{text[start:]}"
 

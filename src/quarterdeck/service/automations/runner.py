@@ -380,7 +380,7 @@ class AutomationRunner:
         for text in soonest:
             if text is None:
                 continue
-            with suppress(DamagedRecordError):  # as text it is later than every moment
+            with suppress(DamagedRecordError):  # others wait no longer than the delay
                 due = (stored_moment(text) - now).total_seconds()
                 # Everything still due is being started, or belongs to another service.
                 delay = min(delay, due + 0.001 if due > 0 else self._settings.busy_wait)

@@ -129,7 +129,7 @@ def _following(row: RowMapping, now: datetime) -> datetime | None:
     expression, zone = row["cron_expression"], row["cron_timezone"]
     try:
         if expression is None or not may_name_zone(zone or ""):
-            raise ValueError("it is no schedule")
+            raise ValueError("not a schedule")
         return next_fire(expression, zone, now)
     # A zone may have been in an earlier version of the time zone database.
     except (CronSimError, ZoneInfoNotFoundError, ValueError, OSError) as e:
@@ -257,7 +257,7 @@ def overdue(connection: Connection, now: datetime, home_id: str) -> list[Overdue
 
 
 def _minutes(run: RowMapping, name: str) -> int | None:
-    """Return a limit of a run; none of a damaged one, whose end tells that in the log."""
+    """Return a limit of a run; none of a damaged one, which the log names when it ends."""
     try:
         minutes = stored_json(run["config_json"], dict).get(name)
     except DamagedRecordError:

@@ -90,7 +90,7 @@ class InflightTasks:
         """Wait until the event is set, a moment has come, or `longest` seconds have passed."""
         delay = longest
         if soonest is not None:
-            with suppress(DamagedRecordError):  # as text it is later than every moment
+            with suppress(DamagedRecordError):  # others wait no longer than `longest`
                 due = (stored_moment(soonest) - now).total_seconds()
                 delay = min(delay, max(due, 0) + 0.001)
         try:
